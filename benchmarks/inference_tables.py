@@ -85,11 +85,11 @@ def inference_readers() -> Cells:
 
 def rare_outcome() -> Cells:
     """docs/heads_numbers.md: the AUC of a rare outcome by the bins of its score."""
-    head = ["outcome", "bins", "AUC pooled", "AUC", "width", "width told before", "covered"]
+    head = ["outcome", "bins", "AUC pooled", "AUC", "width", "predicted width", "covered"]
     lines = []
     for title, rows in titled("inference.rare_outcome"):
         for place, row in enumerate(rows):
-            numbers = [f"{row[name]:.3f}" for name in ("AUC pooled", "AUC", "width", "width told before")]
+            numbers = [f"{row[name]:.3f}" for name in ("AUC pooled", "AUC", "width", "predicted width")]
             lines.append([title if not place else "", row["bins"], *numbers, f"{100 * row['covered']:.0f} %"])
     return [head, *lines]
 
@@ -202,6 +202,17 @@ def inference_leaving() -> Cells:
             found = (_percent(row[name]) for name in ("age missed", "log-rank rejects", "proportionality rejects"))
             lines.append([*about, _ends_of(row), *found])
     return [[*head, "age missed", "log-rank rejects", "proportionality rejects"], *lines]
+
+
+def inference_causes() -> Cells:
+    """docs/tables_numbers.md: cause-specific ratios."""
+    head = ["records", "epsilon", "releases", "told", "told and missed", "worst", "95 % of it", "half width"]
+    ((_, rows),) = titled("inference.hazards", "one cause")
+    lines = []
+    for row in rows:
+        about = [f"{row['records']:,}", _epsilon(row), f"{row['runs']:,}", _percent(row["told"]), _missed(row)]
+        lines.append([*about, _percent(row["worst parameter"]), _ends_of(row), _half_width(row)])
+    return [head, *lines]
 
 
 def inference_stretched() -> Cells:
@@ -370,7 +381,7 @@ TABLES: Tables = {
     **by_name(inference_head_scores, inference_persons, frame_columns, rare_outcome, three_hospitals),
     "inference_arms": Table("inference.by_arm", "both measures and both arms", _ARMS),
     "inference_balance": Table("inference.by_arm", "balance", _BALANCE),
-    **by_name(inference_leaving, inference_stretched, inference_risks),
+    **by_name(inference_leaving, inference_causes, inference_stretched, inference_risks),
     **by_name(inference_standardised, inference_hazards, inference_proportionality, inference_cox),
 }
 """By the name in the page's marker: regressions, survival, cells, peers, other readers, real columns."""

@@ -118,7 +118,7 @@ def out_of_reach() -> str:
     return (
         f"Once a tenth of the cells is missing, boosted trees **without privacy** are behind DP-EBM with whole records "
         f"on {_listed(trees)}, and a logistic regression **without privacy** on the very rows that ours are made of, "
-        f"with told cuts, on {_listed(rows)}."
+        f"with given cuts, on {_listed(rows)}."
     )
 
 
@@ -249,7 +249,7 @@ def raw_tables_ramp() -> Cells:
 
 def raw_tables_cuts() -> Cells:
     """What finding the cut points costs at epsilon 1, and what moving all numbers and misstating n do to it."""
-    ways = ("told cuts", "moved", "ten times the records")
+    ways = ("given cuts", "moved", "ten times the records")
     head = ["table", "r", "ours", *(name for way in ways for name in (way, f"{way}, over ours"))]
     lines = []
     for each in about():
@@ -262,12 +262,12 @@ def raw_tables_cuts() -> Cells:
 
 def raw_tables_dim() -> Cells:
     """What counts of half of mu^2 do at epsilon .3 where a full cell is less than 5 deviations of its noise."""
-    head = ["table", "r", "ours", "half for the counts", "over ours", "told cuts", "over ours"]
+    head = ["table", "r", "ours", "half for the counts", "over ours", "given cuts", "over ours"]
     lines = []
     for each in about():
         if _resolution(each["data"], 0.3) < _DIM and row_of(each["data"], _HALF, 0.3) is not None:
             cells = [named(each["data"]), f"{_resolution(each['data'], 0.3):.1f}", _auc(each["data"], OURS, 0.3)]
-            for way in (_HALF, "told cuts"):
+            for way in (_HALF, "given cuts"):
                 cells += [_auc(each["data"], way, 0.3), _shown(_lead(each, way, OURS, 0.3))]
             lines.append(cells)
     return [head, *lines]
@@ -292,11 +292,11 @@ def _against_goals() -> Iterator[list[str]]:
 
 
 def _moved_goals() -> Iterator[list[str]]:
-    """Columns inside one octave beside told cuts, where r, a full cell in noise deviations, is 20 or more."""
+    """Columns inside one octave beside given cuts, where r, a full cell in noise deviations, is 20 or more."""
     for epsilon in (1.0, 3.0):
-        found = [lead for lead in leads("moved", "told cuts", epsilon) if _resolution(lead.data, epsilon) >= 20]
+        found = [lead for lead in leads("moved", "given cuts", epsilon) if _resolution(lead.data, epsilon) >= 20]
         yield [
-            f"columns moved to 1,000 ± 1, epsilon {epsilon:g}: within .02 of told cuts where a cell is 20 deviations",
+            f"columns moved to 1,000 ± 1, epsilon {epsilon:g}: within .02 of given cuts where a cell is 20 deviations",
             _worst(found),
             _verdict(all(lead.gap >= -0.02 for lead in found), found),
         ]

@@ -4,6 +4,8 @@ import re
 import sys
 from pathlib import Path
 
+from sphinx.domains.python import PythonDomain
+
 from privstats.inference.figures import LINES
 from privstats.version import __version__
 
@@ -64,6 +66,20 @@ sphinx_gallery_conf = {
 _CODE_OR_BAR = re.compile(r"``.*?``|`[^`]*`|^ *>>> .*?(?=\n\s*\n|\Z)|\|", re.DOTALL | re.MULTILINE)
 
 
+class _QuickDomain(PythonDomain):
+    """Looks up names of documented objects alone: Sphinx compares every type of a signature with all of them."""
+
+    _last_names: tuple[int, frozenset[str]] = (0, frozenset())
+
+    def find_obj(self, env, modname, classname, name, type, searchmode=0):
+        """Return the objects of this name, and none where no documented object ends with its last part."""
+        if self._last_names[0] != len(self.objects):
+            self._last_names = len(self.objects), frozenset(each.rpartition(".")[2] for each in self.objects)
+        if name.removesuffix("()").rpartition(".")[2] not in self._last_names[1]:
+            return []
+        return super().find_obj(env, modname, classname, name, type, searchmode)
+
+
 def _plain_prose(app, what, name, obj, options, lines):
     """|x| is an absolute value, not a substitution; code and examples stay as they are."""
     lines[:] = _CODE_OR_BAR.sub(lambda found: r"\|" if found[0] == "|" else found[0], "\n".join(lines)).split("\n")
@@ -85,6 +101,7 @@ def _skip(app, what, name, obj, skip, options):
 
 def setup(app):
     """Hook all into autodoc."""
+    app.add_domain(_QuickDomain, override=True)
     app.connect("autodoc-process-docstring", _plain_prose, priority=100)  # napoleon has 500
     app.connect("autodoc-process-docstring", _whole_sentences, priority=900)
     app.connect("autodoc-skip-member", _skip)

@@ -1,4 +1,4 @@
-"""Every error that privstats raises on purpose, and which one to catch.
+"""List every error that privstats raises on purpose, and which one to catch.
 
 ::
 
@@ -25,7 +25,7 @@
 
     AssumedPublicWarning              a UserWarning; turn it into an error where no person reads warnings
     ClippedWarning                    a UserWarning: the bounds cut most of the records; for their holder alone
-    UnreadableRecordsWarning          a UserWarning: so many records were left out; for their owner alone
+    UnreadableRecordsWarning          a UserWarning: some records were left out; for their owner alone
 
 ``SchemaError``, ``PlanError``, ``DataError``, ``ReleaseError``, ``HeadError`` and ``MissingStatisticError`` are
 ``ValueError`` too. A message names the field, the bound and the remedy in one sentence, and never a data value or a
@@ -55,7 +55,7 @@ class SchemaError(PrivstatsError, ValueError):
         >>> ps.ClassSchema(classes=1, features=2, statistics="NA", clip_norm=1.0)
         Traceback (most recent call last):
             ...
-        privstats.errors.SchemaError: classes must be at least 2, got 1: one class has nothing to tell apart: give
+        privstats.errors.SchemaError: classes must be at least 2, got 1: one class has nothing to separate: give
         two or more
     """
 
@@ -166,7 +166,7 @@ class RandomnessError(PrivstatsError):
 
 
 class MissingExtraError(PrivstatsError, ImportError):
-    """An optional dependency is not installed; the message says which extra brings it.
+    """An optional dependency is not installed; the message names the extra that installs it.
 
     Example:
         >>> from privstats.optional_dependencies import require
@@ -192,15 +192,16 @@ class AssumedPublicWarning(UserWarning):
 
 
 class ClippedWarning(UserWarning):
-    """The clip shortens nearly all rows, the bound many targets, or many values lie beyond their bins; the share in the
-    message is exact and private.
+    """The bounds clip nearly all rows or many targets, or many values are beyond their bins.
+
+    The share in the message is exact and private.
 
     Example:
         >>> import warnings
         >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=3.0)
         >>> with warnings.catch_warnings(record=True) as caught:
         ...     warnings.simplefilter("always")
-        ...     _ = ps.measure(schema, [[61.0, 170.0], [45.0, 182.0]], [0, 1])  # years beside centimetres
+        ...     _ = ps.measure(schema, [[61.0, 170.0], [45.0, 182.0]], [0, 1])  # years and centimetres
         ...
         >>> [each.category.__name__ for each in caught]
         ['ClippedWarning']
@@ -321,7 +322,7 @@ class AggregationError(ProtocolError):
 
 
 class UnreadableRecordsWarning(UserWarning):
-    """So many records could not be read and were left out. Computed from private data: for their owner alone.
+    """Some records could not be read and were excluded. The number is private, for the data holder alone.
 
     Example:
         >>> import warnings

@@ -1,7 +1,7 @@
-"""Public names that load on first use, written once: in the imports that type checkers read.
+"""Load public names on first use, listed once: in the imports that type checkers read.
 
-A room lists its names under ``if TYPE_CHECKING:``, each as ``from module import Name as Name``, the form by which type
-checkers, too, know a public name. The ``else`` calls :func:`lazy_names`, which reads that block from the module's text:
+A room lists its names under ``if TYPE_CHECKING:``, each as ``from module import Name as Name``, the form that type
+checkers recognise as public. The ``else`` calls :func:`lazy_names`, which reads that block from the module's text:
 
 .. code-block:: python
 
@@ -10,13 +10,14 @@ checkers, too, know a public name. The ``else`` calls :func:`lazy_names`, which 
     else:
         __getattr__, __dir__ = lazy_names(__name__)
 
-In the ``else``, so that a checker still reports a name that does not exist. ``lazy_loader.attach_stub`` (SPEC 1 of
-Scientific Python) reads a stub beside each ``__init__.py`` instead: a second file per room that import-linter does not
-see, a dependency before everything else, and every submodule in ``__all__``, where ``testing`` would need Hypothesis.
+The call is in the ``else``, so that a checker still reports a name that does not exist. ``lazy_loader.attach_stub``
+(SPEC 1 of Scientific Python) reads a stub for each ``__init__.py`` instead. It would need a second file per room that
+import-linter does not see, a dependency before everything else, and every submodule in ``__all__``, where ``testing``
+would need Hypothesis.
 
-``import privstats`` binds no room before it is asked for, and a party that measures and masks loads neither
-scikit-learn nor scipy.stats nor rich. Tables of protocols, schemas, moments, courses, transforms and rules load a row
-when it is asked for. ``tests/project/test_loading.py`` has the ceilings.
+``import privstats`` loads a room on first use, and a party that measures and masks loads neither scikit-learn nor
+scipy.stats nor rich. Tables of protocols, schemas, moments, courses, transforms and rules load a row on first use.
+``tests/project/test_loading.py`` has the ceilings.
 """
 
 from __future__ import annotations

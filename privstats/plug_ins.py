@@ -1,8 +1,8 @@
-"""What other packages announce: commands, findings, heads and rules, attacks, rivals, modules, each in its own group.
+"""Load what other packages announce by entry point: commands, findings, heads, rules, attacks, rivals, modules.
 
-Rooms of ``privstats.contrib`` are announced alike: nothing else of the library knows one.
+Each kind has its own group. Rooms of ``privstats.contrib`` are announced in the same way; no other module imports them.
 
-Nothing is imported before it is asked for, and the environment is looked through once per process.
+A module is imported on first use, and the environment is searched once per process.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from privstats.errors import PrivstatsError
 
 
 def announced(group: str) -> list[EntryPoint]:
-    """What installed packages announce under a group, by name; what is announced twice alike is one.
+    """Return the entry points of a group, sorted by name; identical ones count once.
 
     Args:
         group: such as ``"privstats.commands"``.
@@ -28,16 +28,16 @@ def announced(group: str) -> list[EntryPoint]:
 
 
 def loaded(entry: EntryPoint, noun: str, error: type[PrivstatsError]) -> Any:
-    """What an entry point names; its module is imported now.
+    """Import an entry point's module and return the named object.
 
     Args:
-        entry: from :func:`announced`.
-        noun: what it announces, for the message.
+        entry: an entry point from :func:`announced`.
+        noun: the kind of object, for the message.
         error: what is raised.
 
     Raises:
-        PrivstatsError: of the kind ``error``, where a package's module cannot be imported or lacks the name; one that
-            the module raises by itself is passed on.
+        PrivstatsError: of the class ``error``, where a package's module cannot be imported or lacks the name; errors
+            that the module raises itself pass through.
     """
     if (
         entry.dist is None or entry.dist.name == "privstats"
@@ -49,7 +49,7 @@ def loaded(entry: EntryPoint, noun: str, error: type[PrivstatsError]) -> Any:
         raise
     except Exception as fault:
         raise error(
-            f"the {noun} {entry.name!r} of {brought_by(entry)} cannot be loaded: {type(fault).__name__}: {fault}; mend "
+            f"the {noun} {entry.name!r} of {dist_name(entry)} cannot be loaded: {type(fault).__name__}: {fault}; mend "
             "or uninstall that package"
         ) from fault
 
@@ -70,11 +70,12 @@ def named(group: str, name: str, by: str, error: type[PrivstatsError]) -> Any:
     Args:
         group: such as ``"privstats.contrib"``.
         name: such as ``"cluster"``.
-        by: what asks for it, for the message.
+        by: the caller, for the message.
         error: what is raised.
 
     Raises:
-        PrivstatsError: of the kind ``error``, where this installation does not announce it, or it cannot be loaded.
+        PrivstatsError: of the class ``error``, where this installation does not announce the room, or it cannot be
+        loaded.
 
     Example:
         >>> named("privstats.published", "scoring", "a plan of a score", ps.PlanError).__module__
@@ -86,8 +87,8 @@ def named(group: str, name: str, by: str, error: type[PrivstatsError]) -> Any:
     raise error(f"{by} needs {name!r} of {group}, which this installation does not announce; install privstats again")
 
 
-def brought_by(entry: EntryPoint) -> str:
-    """The package that announces an entry point, for messages: its name and version."""
+def dist_name(entry: EntryPoint) -> str:
+    """Return the name and version of the package that announces an entry point, for messages."""
     return f"{entry.value} (no package)" if entry.dist is None else f"{entry.dist.name} {entry.dist.version}"
 
 

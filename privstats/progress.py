@@ -1,8 +1,8 @@
-"""The one progress bar: on a terminal only, and only for work that takes longer than two seconds.
+"""Draw the one progress bar: on a terminal only, and only for work that takes longer than two seconds.
 
-Everything that counts its work opens one, and the outermost of them is drawn, so that a sweep shows no bar per fit. It
-is drawn on standard error; pipes, tests, notebooks and worker processes see nothing. rich is loaded when a bar is
-drawn. At the bottom, beside the tables.
+All code that counts its work opens a bar, and only the outermost is drawn, so that a sweep shows no bar per fit. The
+bar is drawn on standard error; pipes, tests, notebooks and worker processes see nothing. rich is loaded when a bar is
+drawn.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ _DRAWN = Lock()  # held by the outermost bar
 
 @contextmanager
 def progress_bar(label: str, total: int | None = None, *, at_once: bool = False) -> Iterator[Callable[[int], None]]:
-    """Count work, and draw the count once it has taken two seconds, where a person is looking.
+    """Count work, and draw the count on a terminal once the work has taken two seconds.
 
     Args:
-        label: what the work is, in a word or two.
-        total: how much there is of it; None where that is not known.
-        at_once: draw from the beginning, and also where standard error is no terminal: the caller was asked for a bar.
+        label: a word or two for the work.
+        total: the total amount of work; None where it is unknown.
+        at_once: draw from the beginning, and also where standard error is no terminal: the user requested a bar.
 
     Yields:
-        What counts: a function of how much was done. Inside another bar, and where nobody is looking, it does nothing.
+        A function that adds an amount of finished work. Inside another bar, and without a terminal, it does nothing.
     """
     if not (at_once or _seen()) or not _DRAWN.acquire(blocking=False):
         yield lambda _: None
@@ -66,7 +66,7 @@ def track(label: str, items: Sequence[Item]) -> Iterator[Item]:
 
 
 def _seen() -> bool:
-    """Whether somebody is looking at what this process writes."""
+    """Return whether a person can see this process's standard error."""
     terminal = sys.stderr is not None and sys.stderr.isatty()
     return terminal and parent_process() is None and os.environ.get(SWITCH) != "0"
 

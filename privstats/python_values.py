@@ -1,6 +1,7 @@
 """Numbers as callers give them: numpy's as Python's own, for values that are compared, hashed or saved, and bounds.
 
-Plans, courses and transforms convert with it; privacy curves and samplers check their arguments."""
+Plans, courses and transforms convert with it; privacy curves and samplers check their arguments.
+"""
 
 from __future__ import annotations
 
@@ -53,10 +54,10 @@ def python_fields(frozen: Any) -> None:
 def check_number(
     field: str, value: object, bound: str, low: float, high: float = math.inf, *, ends: str = "[]"
 ) -> float:
-    """Return ``value`` as a float; raise unless it lies between ``low`` and ``high``.
+    """Return ``value`` as a float; raise unless it is between ``low`` and ``high``.
 
     Args:
-        field: the caller's name for it.
+        field: the caller's name for the value.
         value: the value to check.
         bound: the allowed values, for the message.
         low, high: the ends.

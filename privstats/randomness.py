@@ -68,7 +68,7 @@ class Generator:
         return np.frombuffer(self.bytes(8 * size), "<u8").astype(np.uint64, copy=False)
 
     def spawn(self) -> Generator:
-        """A fresh generator whose seed is the next 32 bytes of this stream; as reproducible as this one."""
+        """Return a new generator seeded with the next 32 bytes of this stream; as reproducible as this one."""
         return Generator(self.bytes(SEED_BYTES), reproducible=self._reproducible)
 
     def substream_bytes(self, index: int, n: int) -> Bytes:
@@ -121,16 +121,16 @@ def checked(rng: Generator | None, *, allow_reproducible: bool) -> Generator:
 
 
 def bound_to(seed: bytes, label: bytes, *context: bytes) -> Generator:
-    """The stream of a kept seed for one use: the same for the same words, and unrelated for any others.
+    """Derive the stream of a stored seed for one use: equal for equal arguments, unrelated for different ones.
 
-    HMAC-SHA256 of the label and of each part behind its length, under the seed. Noise that is drawn again after a crash
-    is bound to the sum that it hides: a copy of the seed beside another sum draws other noise, and their difference is
+    The derivation is HMAC-SHA256, under the seed, of the label and of each part after its length. Stored noise is bound
+    to the sum it hides: the same seed with another sum yields different noise, so the difference of two noisy sums is
     not the difference of the sums.
 
     Args:
         seed: 32 secret bytes.
         label: the purpose of the stream, different for every use.
-        context: what it is bound to.
+        context: the values that the stream is bound to.
     """
     parts = b"".join(len(part).to_bytes(8, "big") + part for part in (label, *context))
     return Generator(hmac.digest(seed, parts, "sha256"))

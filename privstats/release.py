@@ -43,13 +43,13 @@ class Release:
     """Noisy sums over the survivors, ready for a head.
 
     Attributes:
-        plan: the plan the sums were made under.
+        plan: the plan of the sums.
         vector: int64 of shape ``(plan.layout.size,)``, the noisy sums in grid steps; suppressed classes are zero.
-        survivors: indices of the clients whose records are in the sums.
-        suppressed: classes whose noisy count fell below ``plan.min_count``.
-        reproducible: its noise came from a generator that others may know, so it gives no privacy: a test or a
+        survivors: indices of the clients with records in the sums.
+        suppressed: classes with a noisy count below ``plan.min_count``.
+        reproducible: the noise came from a generator that others may know, so there is no privacy: a test or a
             simulation, never to be published.
-        left_for: where clients take excess noise back, the number of clients that each survivor's noise is left sized
+        left_for: where clients remove excess noise, the number of clients that each survivor's remaining noise is sized
             for, in the order of the survivors; empty in all other plans.
 
     Example:
@@ -75,7 +75,7 @@ class Release:
             raise ReleaseError(f"a release under this plan holds int64 of shape ({self.plan.layout.size},)")
         require_survivors(self.plan, self.survivors)
         object.__setattr__(self, "survivors", tuple(self.survivors))
-        _require_left(self.plan, len(self.survivors), self.left_for)
+        _require_levels(self.plan, len(self.survivors), self.left_for)
         frozen = self.vector.copy()
         frozen.setflags(write=False)
         object.__setattr__(self, "vector", frozen)
@@ -161,9 +161,9 @@ class Release:
 
         Its inputs are as private as the release: the holder of a digest can only check a release that they have.
         """
-        left = (self.left_for,) if self.left_for else ()
+        layers = (self.left_for,) if self.left_for else ()
         facts = (self.plan.digest, self.survivors, self.suppressed, self.reproducible)
-        named = (*facts, little_endian(self.vector), *left)
+        named = (*facts, little_endian(self.vector), *layers)
         return hashlib.sha256(b"privstats/release\0" + msgspec.msgpack.encode(named)).hexdigest()
 
     def save(self, path: PathLike, signer: Signer | None = None) -> None:
@@ -221,10 +221,10 @@ def _digest_of(plan: Plan | str) -> str:
     return plan.lower()
 
 
-def _require_left(plan: Plan, survivors: int, left_for: tuple[int, ...]) -> None:
-    """Refuse what survivors cannot have left of their noise: one of the plan's levels each, up to their number."""
+def _require_levels(plan: Plan, survivors: int, left_for: tuple[int, ...]) -> None:
+    """Require one of the plan's levels for each survivor's remaining noise, none above the number of survivors."""
     levels = () if plan.noise is None else plan.noise.levels
-    known = isinstance(left_for, tuple) and all(type(left) is int and left in levels for left in left_for)
+    known = isinstance(left_for, tuple) and all(type(level) is int and level in levels for level in left_for)
     if not known or len(left_for) != (survivors if levels else 0) or max(left_for, default=0) > survivors:
         raise ReleaseError(
             "left_for must have one of the plan's levels of noise for each survivor, none above their number, where "

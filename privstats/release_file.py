@@ -1,6 +1,6 @@
-"""Files of releases: what a manifest says beside the sums, and the checks that it follows from the plan inside it.
+"""Read and write files of releases: the manifest, and the checks that it follows from the plan inside it.
 
-``release`` has the value; this is loaded where such a file is written or read.
+``release`` has the value; this module is loaded only where such a file is written or read.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _SAME_DIGITS = 1e-10
 
 
 def content_of(release: Release) -> Content:
-    """What the file of a release holds."""
+    """Return the content of a release's file."""
     manifest = _Manifest(
         privstats=__version__,
         plan=release.plan.to_toml(),

@@ -160,7 +160,7 @@ def is_locked(place: Path) -> bool:
 
 
 def open_private(path: Path, flags: int, mode: int = _OWNER_ONLY) -> int:
-    """A handle for bytes, of a file that its owner alone may read unless ``mode`` says otherwise."""
+    """Open a file for bytes that, with the default ``mode``, only its owner may read; return the handle."""
     return os.open(path, flags | _BINARY, mode)
 
 

@@ -1,8 +1,8 @@
-"""Tables whose rows have names: a second row of a taken name is refused, and never replaces the first.
+"""Keep tables with named rows: a second row of one name is refused, and never replaces the first.
 
-For classes that register themselves where they are defined (attacks, transforms, heads, rules), and for rows that are
-listed in one place (kinds, mechanisms, commands). A row may be made on first use: a process that needs one protocol, or
-one kind of moments, loads no other; a walk over the rows makes them all.
+The tables hold classes that register themselves where they are defined (attacks, transforms, heads, rules), and rows
+that are listed in one place (kinds, mechanisms, commands). A row may be built on first use: a process that needs one
+protocol, or one kind of moments, loads no other; iterating over the rows builds them all.
 """
 
 from __future__ import annotations

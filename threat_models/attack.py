@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 import threat_models.attacks
 from privstats.errors import DataError
 from privstats.plan import Plan
-from privstats.plug_ins import announced, brought_by, loaded
+from privstats.plug_ins import announced, dist_name, loaded
 from privstats.randomness import Generator
 from privstats.schema import RecordSchema, Schema
 from privstats.tables import by_name, register
@@ -144,7 +144,7 @@ def _check(entry: EntryPoint, found: object) -> None:
     complete = inspect.isclass(found) and issubclass(found, Attack | Examination) and not inspect.isabstract(found)
     if not complete or _ATTACKS.get(entry.name) is not found:
         raise DataError(
-            f"{brought_by(entry)} announces the attack {entry.name!r} as {entry.value!r}, which is no Attack or "
+            f"{dist_name(entry)} announces the attack {entry.name!r} as {entry.value!r}, which is no Attack or "
             f"Examination with name = {entry.name!r} and all of its methods; fix or uninstall that package"
         )
 

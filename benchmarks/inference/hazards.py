@@ -65,6 +65,7 @@ STRETCHED = [
 ]
 CAUSES = [(5_000, 3.0), (5_000, 8.0), (20_000, 1.0), (20_000, 8.0)]
 SMOKING, ENDED = ("never", "former", "current"), ("seen", "relapse", "death")
+STRATA = [(5_000, 8.0), (20_000, 1.0), (20_000, 3.0), (20_000, 8.0)]
 STEPS = 40
 FINEST = 20
 
@@ -85,6 +86,7 @@ def tables(options: argparse.Namespace) -> Tables:
             for place, (world, how) in enumerate(LEAVING.items())
         },
         "one cause of two, a column of three texts": lambda: [by_cause(*cell, runs) for cell in CAUSES[some]],
+        "two strata, one baseline each": lambda: [by_stratum(*cell, runs) for cell in STRATA[some]],
         "beside Cox's model": lambda: list(beside_cox()),
     }
     for title, rows in groups.items():
@@ -200,6 +202,45 @@ def by_cause(records: int, epsilon: float, runs: int) -> Row:
     found = tallied(f"by cause {records} {epsilon}", answer, runs)
     worst = found["worst parameter"] or 0.0
     return {"records": records, "epsilon": epsilon, **found, **ends(round(worst * runs), runs)}
+
+
+def by_stratum(records: int, epsilon: float, runs: int) -> Row:
+    """Misses of two log ratios under two strata: hazards differ sevenfold, fall in one stratum and rise in the other.
+
+    The arm depends on the stratum, and arms leave at 5 % and 1 % a month.
+    """
+    schema = ps.HazardSchema(
+        3,
+        3**0.5,
+        bins=ps.Bins("months", tuple(range(0, round(FOLLOWED) + 1, 6))),
+        event="died",
+        feature_names=("arm", "age"),
+        transform=(Centre((0.5, 0.0)), Scale((0.5, 1.0)), ConstantFeature(1.0)),
+        times="continuous",
+        strata=ps.Categories("site", (0, 1)),
+    )
+    course = ps.Hazard.start(schema, ps.Cohort(CLIENTS, CLIENTS, 2 * records), promise(epsilon), by="arm")
+    truth, tests = np.array([0.5, AGE]), np.zeros(2)
+
+    def answer(chance: np.random.Generator, rng: Generator) -> Answer:
+        site, age = chance.integers(0, 2, records), chance.uniform(-1, 1, records)
+        arm = (chance.random(records) < np.array([0.3, 0.7])[site]) * 1
+        cumulative = np.array([0.1, 0.7])[site] * np.exp(truth[0] * arm + truth[1] * age)
+        event = FOLLOWED * (chance.exponential(size=records) / cumulative) ** (1 / np.array([2.0, 0.5])[site])
+        left = np.minimum(
+            chance.exponential(1 / np.array([0.05, 0.01])[arm]), FOLLOWED + chance.uniform(0, 12, records)
+        )
+        table = {"arm": arm, "age": age, "site": site}
+        table |= {"months": np.minimum(event, left), "died": (event <= left) * 1}
+        parts = [({name: column[k::CLIENTS] for name, column in table.items()},) for k in range(CLIENTS)]
+        found = inf.hazards(courses.run(course, lambda node: ran(node.plan, parts, rng)))
+        tests[:] += [found.proportionality().told, found.proportionality().p_value < 0.05]
+        return Answer.of(found.params, found.conf_int(), truth)
+
+    found = tallied(f"by stratum {records} {epsilon}", answer, runs)
+    worst = found["worst parameter"] or 0.0
+    checks = {"check told": float(tests[0] / runs), "proportionality rejects": float(tests[1] / runs)}
+    return {"records": records, "epsilon": epsilon, **found, **ends(round(worst * runs), runs), **checks}
 
 
 def followed(

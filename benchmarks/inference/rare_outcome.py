@@ -52,15 +52,15 @@ def _row(name: str, way: dict[str, Any], share: float, records: int, epsilon: fl
         scored = scoring.plan(cohort=ps.Cohort(CLIENTS, CLIENTS, records), privacy=promise(epsilon))
         T, t = _drawn(records, share, chance)
         auc = ps.inference.head_score(ran(scored, dealt(T, t, CLIENTS), seeded(1_000 + run))).auc["1"]
-        told, true = expected_area(scored, share), float(roc_auc_score(t, head.predict_proba(T)[:, 1]))
-        found.append((true, auc.value, auc.high - auc.low, told.high - told.low, auc.low <= true <= auc.high))
+        predicted, true = expected_area(scored, share), float(roc_auc_score(t, head.predict_proba(T)[:, 1]))
+        found.append((true, auc.value, auc.high - auc.low, predicted.high - predicted.low, auc.low <= true <= auc.high))
     true, value, width, before, covered = np.array(found).T
     return {
         "bins": name,
         "AUC pooled": float(np.median(true)),
         "AUC": float(np.median(value)),
         "width": float(np.median(width)),
-        "width told before": float(np.median(before)),
+        "predicted width": float(np.median(before)),
         "covered": float(covered.mean()),
     }
 

@@ -183,7 +183,7 @@ def _pooled(folder: Path, names: Sequence[str], head: Any, *, kept_out: bool) ->
 
 def _compared(folder: Path, head: Any, found: Mapping[str, Sequence[Row]]) -> list[Row]:
     """What the commands print beside scikit-learn's numbers on pooled records."""
-    from privstats.moments.code_rows import Codes
+    from privstats.intake.tables import Codes
 
     X, y = _pooled(folder, HOSPITALS, head, kept_out=False)
     T, t = _pooled(folder, HOSPITALS, head, kept_out=True)

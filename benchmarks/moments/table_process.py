@@ -17,8 +17,8 @@ from pathlib import Path
 
 import privstats as ps
 from benchmarks.moments.declared import cells_of
-from privstats.intake.from_file import records_in
 from privstats.moments import RecordFile
+from privstats.moments.from_file import records_in
 
 __all__ = ["taken"]
 

@@ -4,7 +4,7 @@
     python -m benchmarks.raw_tables.cells --figures docs/images          # draw the saved results
 
 What is told is what a code book says: which columns are numbers, the values of the others, and how many records there
-are. "told cuts" are the quantiles of the whole table; "moved" is the same table with every number in 999 to 1,001; all
+are. "given cuts" are the quantiles of the whole table; "moved" is the same table with every number in 999 to 1,001; all
 but "whole" miss a tenth of the cells.
 """
 
@@ -100,7 +100,7 @@ def default(known: Known, splits: Sequence[Split], epsilon: float) -> list[Array
     return [fitted(heads.RefinedSoftmax(), declared(known), split, epsilon, records=len(split.y)) for split in splits]
 
 
-def told_cuts(known: Known, splits: Sequence[Split], epsilon: float) -> list[Array]:
+def given_cuts(known: Known, splits: Sequence[Split], epsilon: float) -> list[Array]:
     """The quantiles of the whole table stand in the plan, and nothing is counted."""
     cells = declared(known, known.edges)
     return [fitted(heads.RefinedSoftmax(), cells, split, epsilon, len(split.y)) for split in splits]
@@ -148,7 +148,7 @@ def behind_counts(
 
 
 def without_noise(known: Known, splits: Sequence[Split], _: float) -> list[Array]:
-    """A logistic regression on the very rows, with told cuts and without privacy: what is in them to be found."""
+    """A logistic regression on the very rows, with given cuts and without privacy: what is in them to be found."""
     cells = declared(known, known.edges)
     found = []
     for split in splits:
@@ -165,7 +165,7 @@ WAYS = Ways(
         "whole": whole,
         "signs, LDA": found_by(heads.LDA, ramp=False),
         "signs and ramp, LDA": found_by(heads.LDA, ramp=True),
-        "told cuts": told_cuts,
+        "given cuts": given_cuts,
         "moved": moved,
         "ten times the records": stated_tenfold,
         "half for the counts": half_counted,

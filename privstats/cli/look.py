@@ -71,8 +71,8 @@ def _plan_of(path: Path) -> ps.Plan:
 
 def _columns_of(plan: ps.Plan, path: Path) -> tuple[Column, ...]:
     if isinstance(plan.schema, ps.HazardSchema):
-        _, event = plan.schema.counted().variables
-        return ps.Numeric(plan.schema.bins.name, plan.schema.bins.edges), event  # type: ignore[return-value]
+        _, *others = plan.schema.counted().variables
+        return ps.Numeric(plan.schema.bins.name, plan.schema.bins.edges), *others  # type: ignore[arg-type]
     transform = getattr(plan.schema, "transform", ())
     if not transform or not isinstance(transform[0], ps.Cells):
         raise PlanError(f"{path} declares no columns, so there is nothing to look at: plans of Cells or hazards do")

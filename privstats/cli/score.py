@@ -230,8 +230,8 @@ def _own_sums(scoring: ps.Scoring, file: RecordFile) -> tuple[Any, Any]:
     import numpy as np
 
     from privstats.heads.scoring import own_shares
-    from privstats.intake.from_file import persons_in, records_in
     from privstats.moments import exact_moments
+    from privstats.moments.from_file import persons_in, records_in
     from privstats.workflows.simulate import begun_warnings
 
     ids: Any = None

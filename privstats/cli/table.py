@@ -245,7 +245,7 @@ def table(
 
 def _require_no_synthetic_rows(path: Path) -> None:
     """Refuse a file of synthetic rows, recognised by the mark in its header line."""
-    from privstats.transforms.reading import SYNTHETIC_MARK
+    from privstats.intake.column_names import SYNTHETIC_MARK
 
     if not path.is_file():
         return

@@ -168,7 +168,7 @@ def _areas(of: str, bars: Sequence[Bar]) -> Table:
 
 
 def _keep(what: Opened, *, quiet: bool) -> None:
-    from privstats.intake.declared_columns import undeclared
+    from privstats.cli.parts.declared_columns import undeclared
 
     names = [*(each.name for each in what.public.columns), what.public.target]
     atomic_write(_COLUMNS, undeclared(names).encode(), shared=True)

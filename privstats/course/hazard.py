@@ -42,8 +42,8 @@ class Hazard(Planned):
 
     The counts give the hazards at which the rounds start, and also survival curves, the log-rank test and the check of
     proportionality. At continuous times a bin has four cells, which give the rounds the part of the bin's hazard that
-    had passed when a person was censored in it. One person is one row, over all periods: that is the unit of every
-    session.
+    had passed when a person was censored in it. Each stratum of the schema has cells of its own. One person is one row,
+    over all periods: that is the unit of every session.
 
     Args:
         plan: the plan of a round, as :meth:`start` builds it: of a ``HazardSchema``, at the weights that follow from
@@ -243,20 +243,27 @@ def first_values(schema: HazardSchema, counts: Release | None = None) -> dict[st
     hazards, passing = cumulative_half(schema.periods), np.diff(schema.marks)
     if counts is not None:
         hazards, passing = _hazards_of(schema, counts)
-    weights = np.concatenate([np.zeros(schema.features - 1), np.log(hazards) / schema.constant])
+    hazards, passing = (np.broadcast_to(each, (schema.baselines, each.shape[-1])) for each in (hazards, passing))
+    weights = np.concatenate([np.zeros(schema.features - 1), np.log(hazards).ravel() / schema.constant])
     clock = {"c": _clock(passing, schema.in_bin)} if schema.times == "continuous" else {}
     return {"w": Values.rounded(weights), **clock}
 
 
 def _hazards_of(schema: HazardSchema, counts: Release) -> tuple[Array, Array]:
-    """Cumulative hazards of the bins and of the cells of the counts, each shrunk to what is known of it."""
-    found = narrowed(counts.plan.schema, CountSchema, ReleaseError(_NO_COUNTS))
-    if found.variables[:2] != schema.counted().variables:
+    """Cumulative hazards ``(strata, ...)`` of the bins and of the cells of the counts, shrunk to what is known."""
+    found, known = narrowed(counts.plan.schema, CountSchema, ReleaseError(_NO_COUNTS)), schema.counted().variables
+    if found.variables[: len(known)] != known:
         raise ReleaseError(_NO_COUNTS)
-    cells = np.asarray(counts.moments.T).reshape(*found.shape(found.tables[0])[:2], -1)
-    by_event = cells.sum(axis=2)
+    cells = np.asarray(counts.moments.T).reshape(*found.shape(found.tables[0])[:2], schema.baselines, -1)
+    sigma = counts.sigma["T"] * cells.shape[3] ** 0.5
+    several = [_hazards_in(schema, each, sigma) for each in np.moveaxis(cells.sum(axis=3), 2, 0)]
+    return np.stack([bins for bins, _ in several]), np.stack([marks for _, marks in several])
+
+
+def _hazards_in(schema: HazardSchema, by_event: Array, sigma: float) -> tuple[Array, Array]:
+    """Cumulative hazards of one stratum's bins and cells, from its counts ``(cells, events)`` with noise ``sigma``."""
     staying, events = np.cumsum(by_event.sum(axis=1)[::-1])[::-1][:-1], by_event[:-1, 1]
-    sigma, of = counts.sigma["T"] * cells.shape[2] ** 0.5, schema.in_bin
+    of = schema.in_bin
     starts, within = np.searchsorted(of, np.arange(schema.periods)), float(np.bincount(of).max()) ** 0.5
     widths = np.diff(schema.marks) / np.diff(schema.marks).mean()
     hazards = shrunk_hazards(np.add.reduceat(events, starts), staying[starts], sigma * within)
@@ -264,12 +271,12 @@ def _hazards_of(schema: HazardSchema, counts: Release) -> tuple[Array, Array]:
 
 
 def _clock(hazards: Array, of: NDArray[np.intp]) -> Values:
-    """Return the part of its bin's hazard that has passed at the end of each cell, in integer steps."""
-    passed = np.cumsum(hazards)
-    ends = passed[np.searchsorted(of, of, side="right") - 1]
-    totals = np.bincount(of, hazards)[of]
+    """Return the part of its bin's hazard that has passed at the end of each cell, in integer steps, by stratum."""
+    passed = np.cumsum(hazards, axis=1)
+    ends = passed[:, np.searchsorted(of, of, side="right") - 1]
+    totals = np.stack([np.bincount(of, each)[of] for each in hazards])
     parts = np.rint((1 - (ends - passed) / totals) * (1 << PART_BITS))
-    return Values(np.clip(parts, 0, 1 << PART_BITS).astype(np.int64), PART_BITS)
+    return Values(np.clip(parts, 0, 1 << PART_BITS).astype(np.int64).ravel(), PART_BITS)
 
 
 _NO_COUNTS = "the first release is no count of this schema's bins and events; give all releases of one course, in order"

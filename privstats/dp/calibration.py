@@ -4,8 +4,8 @@ Pure arithmetic on the schema and the promise, without data or randomness; ``mec
 one ``Noise``, from which all later code reads the levels.
 
 Excess noise comes in layers. A share is sized for the fewest survivors that a plan admits, and every further survivor
-adds a share of the same variance. So a client's share is the sum of a base, which is sized for *all* clients and whose
-seed stays secret, and one layer per level in between, drawn from its own seed. After the session each client opens the
+adds a share of the same variance. So a client's share is the sum of a base, sized for *all* clients with a secret
+seed, and one layer per level in between, drawn from its own seed. After the session each client opens the
 seeds of the layers that the number of survivors makes superfluous; the server subtracts them. docs/theorems.md, 6, has
 the statement and the proof; the idea is that of XNoise (Jiang, Wang and Chen, Dordis, EuroSys 2024).
 
@@ -228,7 +228,7 @@ def calibrate(
         privacy: the promise.
         honest_shares: min_survivors - colluders: the number of clients whose shares an attacker neither knows nor can
             remove. Only the distributed model uses it.
-        members: leader and helpers, each of whom adds the full noise; only the panel model has more than one.
+        members: number of leader and helpers, who each add the full noise; only the panel model has more than one.
         levels: where clients remove excess noise, ``noise_layers.levels_of`` the cohort; distributed noise only.
 
     Guarantee:
@@ -454,7 +454,7 @@ def without_rare(
 
 
 def suppressed(noisy_counts: NDArray[np.floating[Any]], min_count: float) -> tuple[int, ...]:
-    """Return the classes whose noisy count (records, shape ``(C,)``) is below ``min_count``.
+    """Return the classes with a noisy count (records, shape ``(C,)``) below ``min_count``.
 
     Guarantee:
         Post-processing of the noisy counts: it adds nothing to their cost, under any unit and adjacency.
@@ -542,7 +542,7 @@ def destinations(rare: Collection[int], parents: Mapping[int, int]) -> dict[int,
 
 
 def noise_copies(classes: int, rare: Collection[int], parents: Mapping[int, int]) -> NDArray[np.int64]:
-    """Return the number of classes whose noise each class carries after the merge, shape ``(classes,)``.
+    """Return the number of noise vectors that each class carries after the merge, shape ``(classes,)``.
 
     1 for an untouched class, 1 + its merged children for a parent, 0 for a suppressed class: the noise variance of a
     class's N, A, S and D is this many times the statistic's.

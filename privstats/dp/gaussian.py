@@ -5,7 +5,8 @@ function suffers the cancellation of Phi(a) - e^eps Phi(b), see ``gaussian_delta
 attacker's test: reports, plan comparisons and the attacks read their ceilings from it.
 
 :func:`root` repeats the steps of scipy's ``brentq``, one IEEE operation each, so every noise level is equal to scipy's
-to the bit. It is written out because importing scipy.optimize took a third of the time of ``plan check``."""
+to the bit. It is written out because importing scipy.optimize took a third of the time of ``plan check``.
+"""
 
 from __future__ import annotations
 

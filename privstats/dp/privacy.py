@@ -8,7 +8,8 @@ other code looks the model up in :data:`MODELS` and never compares its name; ``m
 
 Distributed noise is priced as a Gaussian, not through zCDP. A sum of discrete Gaussians with 4 grid steps^2 of extra
 variance is a randomised rounding of a continuous Gaussian up to 1e-20, so the exact curve applies; docs/privacy.md
-has the proof. The conversion from zCDP would ask for 5 to 9 % more noise."""
+has the proof. The conversion from zCDP would ask for 5 to 9 % more noise.
+"""
 
 from __future__ import annotations
 
@@ -238,7 +239,7 @@ class Privacy:
 
     @property
     def held(self) -> str:
-        """The data that one unit stands for, in words for privacy officers."""
+        """The data of one unit, in words for privacy officers."""
         if self.unit != "person":
             return "one record" if self.unit == "record" else "one party with all its records"
         if self.averaged:

@@ -44,9 +44,9 @@ def joint_mu(schema: Schema, sigmas: Mapping[str, float], adjacency: Adjacency) 
     Guarantee:
         Unit: one record. A release with this noise on the named statistics is mu-GDP. Some pair of adjacent data sets
         attains it or comes arbitrarily close, so that no smaller mu holds, except for six upper bounds: gradients,
-        calibrations, sums within clients, and under replace-one numbers by group beside tables, effects with weights W,
-        and a logistic regression's score and information with w_H R^2 / w_g > (11 + 5 sqrt 5) / 2. Assumes that every
-        record obeys the schema's bounds, which the client enforces when it clips and quantises.
+        calibrations, sums within clients, and under replace-one numbers by group next to tables, effects with weights
+        W, and a logistic regression's score and information with w_H R^2 / w_g > (11 + 5 sqrt 5) / 2. Assumes that
+        every record obeys the schema's bounds, which the client enforces when it clips and quantises.
 
     Raises:
         PlanError: a statistic that the schema does not send, a sigma that is not above 0, an unknown adjacency.
@@ -169,7 +169,7 @@ def averaged_mu(schema: Schema, sigmas: Mapping[str, float], adjacency: Adjacenc
     one record, plus truncation of less than one step per entry; :func:`apart` bounds it as well.
 
     Guarantee:
-        Unit: one person with any number of rows at one party. For every kind whose sums are sums over records.
+        Unit: one person with any number of rows at one party. For every kind with sums over records.
 
     Example:
         >>> schema, noise = ps.ClassSchema(2, 2, "NA", clip_norm=3.0), {"N": 10.0, "A": 40.0}

@@ -186,7 +186,7 @@ def weighted_square_norm(schema: Schema, vector: NDArray[np.int64], weights: Map
 
 
 def _coefficient_of(schema: Schema, letter: str, weight: float) -> Fraction:
-    """Return the weight of a squared step of a statistic, whose symmetric entries count twice."""
+    """Return the weight of a squared step of a statistic; symmetric entries count twice."""
     return _coefficient(next(each for each in layout_of(schema).segments if each.statistic == letter), weight)
 
 
@@ -212,9 +212,9 @@ def _square_sum(values: NDArray[np.int64]) -> int:
         limbs = [((rest >> np.uint64(_LIMB * i)) & np.uint64((1 << _LIMB) - 1)).view(np.int64) for i in range(3)]
         top = (rest >> np.uint64(3 * _LIMB)).view(np.int64)  # only -2**63 has it
         parts = [*limbs, top]
-        for i, left in enumerate(parts):
-            for j, right in enumerate(parts):
-                total += int(np.dot(left, right)) << _LIMB * (i + j)
+        for i, one in enumerate(parts):
+            for j, other in enumerate(parts):
+                total += int(np.dot(one, other)) << _LIMB * (i + j)
     return total
 
 

@@ -1,7 +1,8 @@
 """Bound one person's contribution to the sums: clip all rows together to a declared weighted norm, or average them.
 
 The person unit of privacy needs this. ``dp.person_clip`` builds the value from a plan's promise; ``measure`` applies it
-to each person, before a party's sums are formed."""
+to each person, before a party's sums are formed.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +48,7 @@ class PersonClip:
     weights: tuple[tuple[str, float], ...]
 
     def most_records(self, schema: Schema) -> int:
-        """Return a number of records whose largest entries and counts bound a person's contribution, for any rows.
+        """Return the number of records that bounds a person's contribution, entry by entry and in counts, for any rows.
 
         The number follows from public values alone. It exceeds c, because all of c may be in one statistic, whose
         entries reach ``c / sqrt(share)`` times one record's, and counts in several cells add up to more. Checks of a

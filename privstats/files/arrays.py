@@ -59,9 +59,9 @@ def read_arrays(
             raise ValueError
         with zipfile.ZipFile(path) as archive:
             members = {entry.filename.removesuffix(_SUFFIX): entry for entry in archive.infolist()}
-            asked = {name: members[name] for name in pick(tuple(members))}
-            _check_sizes(path, archive, asked)
-            return {name: _read(archive, entry) for name, entry in asked.items()}
+            picked = {name: members[name] for name in pick(tuple(members))}
+            _check_sizes(path, archive, picked)
+            return {name: _read(archive, entry) for name, entry in picked.items()}
     except DataError:
         raise
     except MemoryError:

@@ -1,6 +1,6 @@
-"""Atomic file writes, and bounded, validated reads.
+"""Write files atomically, and read them with bounds and validation.
 
-A write goes to a file beside the target, which is then renamed; a read has bounds on size and kind.
+A write goes to a file next to the target, which is then renamed; a read has bounds on size and kind.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ from privstats.system import open_private
 _MOST_BYTES = 16 << 30
 
 
-def read_whole(path: str | os.PathLike[str], error: type[PrivstatsError], writer: str) -> bytes:
-    """The bytes of a plain file of at most 16 GiB.
+def read_bounded(path: str | os.PathLike[str], error: type[PrivstatsError], writer: str) -> bytes:
+    """Return the bytes of a plain file of at most 16 GiB.
 
     Args:
         path: the file.
-        error: the class of error to raise where it cannot be read.
+        error: the class of error to raise where the file cannot be read.
         writer: the call that writes such files, for the remedy.
 
     Example:
-        >>> from privstats.files.atomic import atomic_write, read_whole
+        >>> from privstats.files.atomic import atomic_write, read_bounded
         >>> atomic_write("study.bin", b"whole")
-        >>> read_whole("study.bin", ps.ReleaseError, writer="Release.save")
+        >>> read_bounded("study.bin", ps.ReleaseError, writer="Release.save")
         b'whole'
-        >>> read_whole("absent.bin", ps.ReleaseError, writer="Release.save")
+        >>> read_bounded("absent.bin", ps.ReleaseError, writer="Release.save")
         Traceback (most recent call last):
             ...
         privstats.errors.ReleaseError: cannot read absent.bin: No such file or directory
@@ -50,10 +50,10 @@ def read_whole(path: str | os.PathLike[str], error: type[PrivstatsError], writer
 
 
 def require_place(path: str | os.PathLike[str]) -> None:
-    """Refuse a file that could not be written, before the work whose outcome it is to hold.
+    """Refuse a file that could not be written, before the work for its content begins.
 
     Raises:
-        PrivstatsError: it is a folder, or its own folder is not there or cannot be written to.
+        PrivstatsError: the path is a folder, or its parent folder does not exist or cannot be written to.
 
     Example:
         >>> from privstats.files.atomic import require_place
@@ -130,7 +130,7 @@ def write_new(path: str | os.PathLike[str], data: bytes) -> None:
 
 
 def _write(target: Path, data: bytes, settle: Callable[[Path, Path], object], *, shared: bool, durable: bool) -> None:
-    """Write a file beside ``target``, which ``settle`` gives the target's name; the name beside it is removed."""
+    """Write a file next to ``target``, which ``settle`` then renames to the target; remove the first name."""
     try:
         beside = target.with_name(f".{target.name}.{secrets.token_hex(8)}")
         handle = open_private(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666 if shared else 0o600)

@@ -1,15 +1,15 @@
-"""The envelope of files that parties exchange, with checksum and signature, and signatures that lie beside files.
+"""Read and write the envelope of files that parties exchange, with checksum and signature, and detached signatures.
 
-A file is safetensors with the envelope in its header. The module is independent of releases and heads: a format defines
-by version what its checksum covers and how it is read.
+A file is safetensors with the envelope in its header. The module is independent of releases and heads.
 
-Releases and heads travel in one envelope. A format says by version what its checksum covers and how it is read, so a
-new version is a new row, and one that a release of privstats wrote keeps its reader. Format 1 of releases signs
-manifest and vector alone; format 3 of heads covers names, types and shapes of all tensors, under a name of its own,
-so no signature on one kind of file is valid for another.
+Releases and heads travel in one envelope. A format defines for each version what its checksum covers and how it is
+read. So a new version is a new row, and files of published versions stay readable. Format 1 of releases signs manifest
+and vector alone; format 3 of heads covers names, types and shapes of all tensors, under a separate name, so no
+signature on one kind of file is valid for another.
 
-A file that people read, such as a page, stays as it is, and its signature lies beside it: the same
-keys and checks, again under a name of its own."""
+A file for people, such as a page, is unchanged, and its signature is in a file next to it, with equal keys and checks,
+again under a separate name.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from safetensors.numpy import load as load_tensors
 from safetensors.numpy import save as save_tensors
 
 from privstats.errors import DataError, PrivstatsError
-from privstats.files.atomic import atomic_write, read_whole
+from privstats.files.atomic import atomic_write, read_bounded
 from privstats.files.packing import little_endian
 from privstats.files.signing import Signer, Verifier, public_key, signing_key, verify
 from privstats.files.text import json_text
@@ -156,10 +156,10 @@ class Format(Generic[T]):
                 signed or inconsistent in itself; or where ``signed_by`` is no key.
         """
         key = None if signed_by is None else public_key(signed_by, "signed_by", self.error)
-        return self._decoded(read_whole(path, self.error, self.writer), path, key)
+        return self._decoded(read_bounded(path, self.error, self.writer), path, key)
 
     def decode(self, data: bytes, name: str) -> T:
-        """What :meth:`read` gives of a file with these bytes; ``name`` stands for it in messages.
+        """Decode a file's bytes as :meth:`read` does; messages call the file ``name``.
 
         Raises:
             PrivstatsError: the format's error, as for :meth:`read`.
@@ -267,7 +267,7 @@ _MOST_BYTES = 1 << 12
 
 
 def signature_path(path: str | os.PathLike[str]) -> Path:
-    """Where the signature of a document lies: ``report.html.sig`` beside ``report.html``.
+    """Return the path of a document's signature: ``report.html.sig`` for ``report.html``.
 
     Example:
         >>> from privstats.files.envelope import signature_path
@@ -278,16 +278,16 @@ def signature_path(path: str | os.PathLike[str]) -> Path:
 
 
 def sign_beside(path: str | os.PathLike[str], data: bytes, signer: Signer, error: type[PrivstatsError]) -> Path:
-    """Write the signature of a document's bytes beside it.
+    """Write the signature of a document's bytes into a file next to it.
 
     Args:
         path: the document.
-        data: its bytes.
+        data: the document's bytes.
         signer: an ``Identity``, an Ed25519 private key, or its 32 bytes.
-        error: what is raised where it is none of these.
+        error: the class of error for any other signer.
 
     Returns:
-        Where the signature is.
+        The path of the signature.
 
     Example:
         >>> from privstats.files.envelope import is_signed_by, sign_beside
@@ -306,15 +306,15 @@ def sign_beside(path: str | os.PathLike[str], data: bytes, signer: Signer, error
 
 
 def is_signed_by(path: str | os.PathLike[str], signed_by: Verifier, error: type[PrivstatsError]) -> bool:
-    """Whether the signature beside a document is of this key and of these bytes.
+    """Return whether the signature next to a document is by this key and of the document's bytes.
 
     Args:
         path: the document.
         signed_by: the public key, in any form that ``signing`` reads.
-        error: what is raised.
+        error: the class of error to raise.
 
     Raises:
-        PrivstatsError: the given kind: a file is missing, or what lies beside the document is no signature.
+        PrivstatsError: of the class ``error``: a file is missing, or the file next to the document is no signature.
 
     Example:
         >>> from pathlib import Path
@@ -327,13 +327,13 @@ def is_signed_by(path: str | os.PathLike[str], signed_by: Verifier, error: type[
         True
     """
     public = public_key(signed_by, "signed_by", error)
-    data, place = read_whole(path, error, "privstats report"), signature_path(path)
+    data, place = read_bounded(path, error, "privstats report"), signature_path(path)
     if not place.exists():
         raise error(
             f"cannot read {place}: no signature lies beside {path}; who made it writes one with "
             f"`privstats identity sign {quote(str(path))} --key IDENTITY.PEM`"
         )
-    beside = read_whole(place, error, "privstats report --sign")
+    beside = read_bounded(place, error, "privstats report --sign")
     try:
         document = json.loads(beside[:_MOST_BYTES])
         if (document["format"], document["version"]) != (_FORMAT, _VERSION):

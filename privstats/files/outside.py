@@ -1,9 +1,9 @@
-"""Small values outside a folder that may be put back from a backup: counters, by the name of what they count.
+"""Store small values, such as counters, outside a folder that may be restored from a backup.
 
-They lie in the user's state folder: ``$XDG_STATE_HOME/privstats``, by default ``~/.local/state/privstats``, on Windows
-``%LOCALAPPDATA%\\privstats``. A folder that is restored in place takes what lies beside its files back with it, and
-these stay. A missing value proves nothing: where the state folder does not outlive its machine, as in a container
-without a volume for it, a restored folder goes undetected. Each user of a machine has a state folder of its own.
+The values are in the user's state folder: ``$XDG_STATE_HOME/privstats``, by default ``~/.local/state/privstats``, on
+Windows ``%LOCALAPPDATA%\\privstats``. Restoring a folder in place also restores every file in it, but not these values.
+A missing value proves nothing: where the state folder does not outlive its machine, as in a container without a volume
+for it, a restored folder is not detected. Each user of a machine has a separate state folder.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ class Outside:
 
     @property
     def path(self) -> Path:
-        """Its file; raises as :func:`state_folder`."""
+        """The counter's file; raises as :func:`state_folder`."""
         return state_folder().joinpath(*self.parts)
 
     def read(self) -> bytes | None:

@@ -1,10 +1,10 @@
-"""b-bit unsigned integers as wire bytes, in ceil(size b / 8) bytes, at about the speed of a copy.
+"""Pack b-bit unsigned integers into ceil(size b / 8) wire bytes, at about the speed of a copy.
 
 A vector is packed in tiles of ``TILE`` entries, one after another. Wire form of a tile of n entries of b = 8 k + r
-bits: for each of 8, 4, 2, 1 that is part of k, the entries' next so many bytes as one little-endian array; then the top
-r bits: of every full group of eight entries an 8 r-bit word, written as r planes of one byte per group (lowest byte
-first); then the last n mod 8 entries as one word. The ring uses it, the code that adds packed vectors, and the files of
-published values.
+bits: for each m of 8, 4, 2, 1 in the binary form of k, the entries' next m bytes as one little-endian array; then the
+top r bits: for every full group of eight entries an 8 r-bit word, written as r planes of one byte per group (lowest
+byte first); then the last n mod 8 entries as one word. The ring, the code that adds packed vectors, and the files of
+published values use this form.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def unpack(data: bytes | memoryview | Bytes, size: int, bits: int) -> Lane:
 
 
 def entries_of(data: bytes | memoryview | Bytes, size: int, bits: int) -> Lane:
-    """Those of :func:`unpack`, to be read only: where they lie on the wire as they are, without a copy."""
+    """Return the entries of :func:`unpack`, read-only; without a copy where the wire form allows."""
     return np.frombuffer(data, f"<u{bits // 8}", size) if bits in (32, 64) else unpack(data, size, bits)
 
 

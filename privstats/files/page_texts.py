@@ -1,7 +1,7 @@
-"""The texts of the page on which people answer, by language, as a plan says them under ``[devices.texts]``.
+"""Check the texts of the page on which people answer, by language, from a plan's ``[devices.texts]``.
 
-They are under the plan's digest: whoever serves the page cannot ask something else. A plan without them is asked by the
-names of its variables.
+The texts are in the plan's digest, so the server of the page cannot change a question. Without texts, the page shows
+the names of the plan's variables.
 """
 
 from __future__ import annotations
@@ -76,38 +76,38 @@ def checked_texts(texts: object) -> dict[str, Any]:
 
 
 def _lines(plain: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
-    """Every text, what it is and where."""
+    """Yield every text's kind, place and value."""
     for language, texts in plain.items():
         where = f"devices.texts.{language}"
         if "title" in texts:
             yield "title", f"{where}.title", texts["title"]
-        for name, asked in texts.get("questions", {}).items():
-            for kind in asked.keys() - {"answers"}:
-                yield kind, f"{where}.questions.{name}.{kind}", asked[kind]
-            for value, text in asked.get("answers", {}).items():
+        for name, question in texts.get("questions", {}).items():
+            for kind in question.keys() - {"answers"}:
+                yield kind, f"{where}.questions.{name}.{kind}", question[kind]
+            for value, text in question.get("answers", {}).items():
                 yield "answers", f"{where}.questions.{name}.answers.{value}", text
 
 
-def check_asked(texts: Mapping[str, Any], schema: object) -> None:
-    """Refuse texts of what the plan does not ask, and answers of which some are missing or read alike.
+def check_questions(texts: Mapping[str, Any], schema: object) -> None:
+    """Refuse texts of variables that the plan does not ask for, and answers that are missing or read alike.
 
     Args:
-        texts: of :func:`checked_texts`.
-        schema: its ``variables`` and ``numbers`` are asked, as far as it has them.
+        texts: the result of :func:`checked_texts`.
+        schema: the page asks for its ``variables`` and ``numbers``, where it has them.
 
     Raises:
-        PlanError: naming the variable and the remedy.
+        PlanError: a text does not fit; the message names the variable and the remedy.
     """
     columns = (*getattr(schema, "variables", ()), *(getattr(schema, "numbers", None) or ()))
     answers = {column.name: getattr(column, "values", ()) for column in columns}  # none where a number is asked
-    for language, told in texts.items():
-        for name, asked in told.get("questions", {}).items():
+    for language, page in texts.items():
+        for name, question in page.get("questions", {}).items():
             where = f"devices.texts.{language}.questions.{name}"
             if name not in answers:
                 raise PlanError(f"{where} is of no variable of the plan: it has {', '.join(answers) or 'none to ask'}")
-            if "answers" not in asked:
+            if "answers" not in question:
                 continue
-            values, labels = [str(value) for value in answers[name]], asked["answers"]
+            values, labels = [str(value) for value in answers[name]], question["answers"]
             if set(values) != set(labels):
                 raise PlanError(
                     f"{where}.answers must have one text for each value of the variable: "

@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
 from privstats.errors import PrivstatsError
-from privstats.files.atomic import atomic_write, read_whole, write_new
+from privstats.files.atomic import atomic_write, read_bounded, write_new
 from privstats.system import others_can_read
 
 KEY_BYTES = 32
@@ -327,7 +327,7 @@ def read_private(
 def _read(path: str | os.PathLike[str], error: type[PrivstatsError], writer: str) -> bytes:
     if not isinstance(path, str | os.PathLike):
         raise error(f"a key is kept in a file, got {type(path).__name__}; give its path")
-    data = read_whole(path, error, writer)
+    data = read_bounded(path, error, writer)
     if len(data) > _MOST_BYTES:
         raise error(f"{path} has {len(data)} bytes, which no key has; give a file written by {writer}")
     return data

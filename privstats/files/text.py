@@ -1,9 +1,8 @@
-"""Documents as text: TOML that others wrote, and strict JSON.
+"""Read and write documents as text: untrusted TOML, and strict JSON.
 
-TOML is parsed in bounded work: of a dotted key of n parts Python's reader makes n^2 / 2 texts, so one megabyte of
-``a.a.a`` is a terabyte of memory, and it keeps a kilobyte for every part. No file of ours has a key of more than two
-parts, and a person writes few of three. JSON cannot hold infinity and NaN: null stands for them in every document that
-the library writes.
+TOML is parsed in bounded work: for a dotted key of n parts Python's reader builds n^2 / 2 texts, so one megabyte of
+``a.a.a`` needs a terabyte of memory, and a kilobyte stays allocated per part. No file of the library has a key of more
+than two parts, and people rarely write three. JSON cannot hold infinity and NaN: the library writes null for both.
 """
 
 from __future__ import annotations

@@ -27,13 +27,13 @@ from privstats.estimates.denoise import public_means
 from privstats.heads.evidence import Array
 from privstats.heads.provenance import Assumed
 from privstats.heads.rules import Preprocessing, as_numpy, local
-from privstats.moments.arrays import columns_of, is_list, rectangle, values_of
-from privstats.moments.frames import Batches, batches_of, named_target
+from privstats.intake.frames import Batches, batches_of, named_target
+from privstats.intake.meaning import check_distinct
+from privstats.intake.tables import is_list, names_of_columns, rectangle
 from privstats.moments.input_validation import as_rows, named_numbers, pairs, places_of
 from privstats.release import Release
 from privstats.schema import ClassSchema, Schema
 from privstats.transforms import Cells, Column, ConstantFeature, Transform, of_unit_norm, output_features, steps_of
-from privstats.transforms.reading import check_distinct
 
 if TYPE_CHECKING:
     from privstats.course import Releases
@@ -106,7 +106,7 @@ class Records:
     @property
     def columns(self) -> tuple[str, ...] | None:
         """Names of a DataFrame's columns; None where they are no texts."""
-        names = columns_of(self.first[0])
+        names = names_of_columns(self.first[0])
         return tuple(names) if names and all(isinstance(name, str) for name in names) else None
 
     def labelled(self, number: Callable[[Any], NDArray[np.intp]]) -> Self:
@@ -243,7 +243,7 @@ class Labels:
         if self.assumed:
             return self.numbers(y)
         masked = isinstance(y, np.ma.MaskedArray)
-        labels = rectangle(y, 1)[:, 0] if is_list(y) else values_of(y) if masked else _flat(y)
+        labels = rectangle(y, 1)[:, 0] if is_list(y) else y if masked else _flat(y)
         if labels.ndim != 1:
             raise DataError(f"y must have shape (records,), got {labels.ndim} dimensions; give one class per record")
         return places_of(list(self.names), labels)

@@ -23,14 +23,14 @@ from privstats.heads.evidence import Array, class_evidence
 from privstats.heads.persistence import FORMAT, content_of
 from privstats.heads.provenance import Provenance
 from privstats.heads.released_scores import ReleasedScores, described, released_scores
+from privstats.intake.columns import read
+from privstats.intake.tables import Codes
 from privstats.kinds.scoring import Scale, bytes_of, published_head
-from privstats.moments.code_rows import Codes
 from privstats.moments.input_validation import places_of
 from privstats.plan import Plan
 from privstats.release import Release
 from privstats.schema import ClassSchema, ScoringSchema
 from privstats.schema.public_values import Published, Values
-from privstats.transforms.reading import read
 
 if TYPE_CHECKING:
     from privstats.files.envelope import Content

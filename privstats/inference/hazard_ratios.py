@@ -122,7 +122,7 @@ class HazardRatios(Regression):
             ReleaseError: the counts have no such column, or there are none.
         """
         counts, known = self._crossed(by)
-        return proportionality_test(counts, by=known, **self._words)
+        return proportionality_test(counts, by=known, strata=self._strata, **self._words)
 
     def kaplan_meier(self, alpha: float = _ALPHA) -> SurvivalCurves:
         """Survival curves up to the last edge, by the values of ``by``; one without a name where there is none.
@@ -157,13 +157,14 @@ class HazardRatios(Regression):
         return f"hazard ratio of {by}\n{row.said}"
 
     def logrank(self) -> LogRank:
-        """The log-rank test of the two values of ``by``: the score test of the same model with this column alone.
+        """The log-rank test of the two values of ``by``, within strata if the schema has some: the score test of the
+        same model with this column alone.
 
         Raises:
             ReleaseError: the counts have no such column, or there are none.
         """
         counts, by = self._crossed(None)
-        return logrank_test(counts, by=by, **self._words)
+        return logrank_test(counts, by=by, strata=self._strata, **self._words)
 
     def summary(self, alpha: float = _ALPHA, *, exponentiate: bool = True) -> Summary:
         """Return the table for publication, with the check of proportionality where the counts give one.
@@ -191,6 +192,11 @@ class HazardRatios(Regression):
     @property
     def _schema(self) -> HazardSchema:
         return _schema_of(self.release)
+
+    @property
+    def _strata(self) -> str | None:
+        strata = self._schema.strata
+        return None if strata is None else strata.name
 
     @property
     def _words(self) -> dict[str, Any]:
@@ -242,9 +248,9 @@ def hazards(releases: Sequence[Release | None]) -> HazardRatios:
     last = rounds[-1]
     schema = _schema_of(last)
     weights = [each.real for each in hazard_weights(schema, counts, rounds)[: len(rounds)]]
-    columns = schema.features - 1
+    columns, within = schema.features - 1, "" if schema.strata is None else f" and {schema.strata.name}"
     scale, _ = map_columns(schema.transform, columns)
-    rows = np.concatenate([np.diag(scale), np.zeros((columns, schema.periods))], axis=1)
+    rows = np.concatenate([np.diag(scale), np.zeros((columns, schema.sizes["feature"] - columns))], axis=1)
     errors = last_step(rounds, weights, schema.clip_norm, rows)
     return HazardRatios(
         **fields_of_rounds(rounds, errors),
@@ -252,12 +258,12 @@ def hazards(releases: Sequence[Release | None]) -> HazardRatios:
         notes=(*_notes(notes_on(errors)), *_early_end(counts, schema)),
         columns=columns,
         model="Hazard ratios",
-        assumed="proportional hazards given the columns, censoring that says nothing of the event given the columns, "
-        f"{_times_of(schema, counts)}, one time zero for all, one row per person",
+        assumed=f"proportional hazards given the columns{within}, censoring that says nothing of the event given the "
+        f"columns{within}, {_times_of(schema, counts)}, one time zero for all, one row per person",
         rounds=len(rounds),
         counts=() if counts is None else (counts.plan,),
         counted=counts,
-        by=_crossed_by(counts),
+        by=_crossed_by(schema, counts),
         cap_bin=_cap_bin(schema, weights[-1], np.asarray(last.moments.H)),
         events_within=_events_within(schema, weights[-1], np.asarray(last.moments.H), counts),
     )
@@ -282,11 +288,11 @@ def _schema_of(release: Release) -> HazardSchema:
     return narrowed(schema, HazardSchema, ReleaseError(f"{text}{type(schema).__name__}; give them in order"))
 
 
-def _crossed_by(counts: Release | None) -> str | None:
+def _crossed_by(schema: HazardSchema, counts: Release | None) -> str | None:
     if counts is None:
         return None
-    *_, last = narrowed(counts.plan.schema, CountSchema, ReleaseError("")).variables
-    return last.name if len(counts.plan.schema.variables) == 3 else None  # type: ignore[attr-defined]
+    variables = narrowed(counts.plan.schema, CountSchema, ReleaseError("")).variables
+    return variables[-1].name if len(variables) > len(schema.counted().variables) else None
 
 
 def _times_of(schema: HazardSchema, counts: Release | None) -> str:
@@ -320,12 +326,13 @@ def _early_end(counts: Release | None, schema: HazardSchema) -> tuple[str, ...]:
 
 
 def _cap_bin(schema: HazardSchema, w: Array, H: Array) -> str | None:
-    """The bin in which the cumulative hazard at the mean of the columns passes the cap.
+    """The first bin in which the cumulative hazard of a stratum at the mean of the columns passes the cap.
 
     The mean is that of who is at risk, weighted as in the information: H of a column and the bins over that of the
     bins.
     """
-    passed = np.flatnonzero(np.cumsum(_mean_hazard(schema, w, H)) > schema.cap)
+    hazards = _mean_hazard(schema, w, H).reshape(schema.baselines, -1)
+    passed = np.flatnonzero((np.cumsum(hazards, axis=1) > schema.cap).any(axis=0))
     return schema.bins.cells[int(passed[0])] if len(passed) else None
 
 
@@ -359,21 +366,13 @@ def _summary_of(table: HazardRatios, alpha: float) -> Summary:
     assumed = f"{table.assumed}, independent persons, negligible clipping, honest clients"
     source = Source(table.release, alpha, assumed, (*table.counts, *(table.release.plan,) * table.rounds))
     test = table.proportionality() if table.counted is not None and table.by is not None else None
-    reached = f"the cap is reached in bin {table.cap_bin}" if table.cap_bin is not None else "not reached"
-    told = not math.isnan(table.events_within)
-    event, *others = _schema_of(table.release).causes
+    event, *others = (schema := _schema_of(table.release)).causes
     title = "Cause-specific hazard ratios" if others else "Hazard ratios"
     return source.summary(
         f"{title} up to a cumulative hazard of 1" if table.events_within < _PART else title,
         (*ratio_columns("ratio", alpha), *(["counted"] if table.remark else [])),
         _starred(table, alpha) if table.remark else ratio_rows(table, alpha),
-        head=(
-            *(() if test is None else ((f"proportional, {table.by}", _proportional(test)),)),
-            ("cap of 1", f"{reached} at the mean of the columns"),
-            *((("events that count", f"{table.events_within:.0%} of those up to the last edge"),) if told else ()),
-            ("standard errors", f"of log ratios, {table.cov_reason}"),
-            *texts_of(table.release),
-        ),
+        head=_head(table, schema, test),
         notes=(
             "A person counts up to a cumulative hazard of 1; where hazards are not proportional, the ratio is of that "
             "time.",
@@ -383,7 +382,21 @@ def _summary_of(table: HazardRatios, alpha: float) -> Summary:
         warnings=table.notes,
         remark=table.remark,
         methods=f"{_estimated(table)} {table.remark}." if table.remark else _estimated(table),
-        caution=_NO_EFFECT if _schema_of(table.release).times is not None else f"{_WHOLE}{_NO_EFFECT}",
+        caution=_NO_EFFECT if schema.times is not None else f"{_WHOLE}{_NO_EFFECT}",
+    )
+
+
+def _head(table: HazardRatios, schema: HazardSchema, test: Proportionality | None) -> tuple[tuple[str, str], ...]:
+    """Facts above the rows: the check of proportionality, strata, the cap, and how errors were computed."""
+    reached = f"the cap is reached in bin {table.cap_bin}" if table.cap_bin is not None else "not reached"
+    told, strata = not math.isnan(table.events_within), schema.strata
+    return (
+        *(() if test is None else ((f"proportional, {table.by}", _proportional(test)),)),
+        *((("baseline", f"one for each {strata.name}: {listed(strata.cells)}"),) if strata is not None else ()),
+        ("cap of 1", f"{reached} at the mean of the columns"),
+        *((("events that count", f"{table.events_within:.0%} of those up to the last edge"),) if told else ()),
+        ("standard errors", f"of log ratios, {table.cov_reason}"),
+        *texts_of(table.release),
     )
 
 
@@ -402,9 +415,11 @@ def _estimated(table: HazardRatios) -> str:
     bins = f"{schema.periods} bins of {schema.bins.name} up to {schema.bins.edges[-1]:g}"
     counted = "counts of bins and events and " if table.counts else ""
     event, *others = schema.causes
+    stratified = "" if schema.strata is None else f", stratified by {schema.strata.name} (a baseline for each)"
     specific = f" (cause-specific: {listed(others)} counted as censored)" if others else ""
     return (
-        f"Hazard ratios of {event}{specific} on {listed(table.names)} were estimated by proportional hazards in {bins} "
+        f"Hazard ratios of {event}{specific} on {listed(table.names)} were estimated by proportional hazards in {bins}"
+        f"{stratified} "
         f"(Prentice and Gloeckler 1978), from {counted}{table.rounds} rounds of score and information. {_NOT_CAUSAL}."
     )
 

@@ -371,11 +371,9 @@ def hazard_half_widths(course: Hazard, records: int, variance: float, alpha: flo
     if schema.expected_events is None:
         raise PlanError("half widths of hazards follow from events: give the schema expected_events, a public guess")
     events = schema.expected_events * records / plan.cohort.max_records
-    columns = schema.features - 1
+    columns, bins = schema.features - 1, schema.periods * schema.baselines
     own = events * variance
-    information = np.append(
-        np.full(columns, own), np.full(schema.periods, schema.constant**2 * events / schema.periods)
-    )
+    information = np.append(np.full(columns, own), np.full(bins, schema.constant**2 * events / bins))
     exact = quantile(alpha, math.inf) / math.sqrt(own)
     sigma = {} if plan.noise is None else plan.noise.released_sigma(plan.cohort.min_survivors)
     noise_H, noise_g = sigma.get("H", 0.0), sigma.get("g", 0.0)

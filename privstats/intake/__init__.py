@@ -1,6 +1,7 @@
-"""Readers of files: CSV, Parquet and Arrow files of records, declared columns, and the records that a split kept out.
+"""Reading: what a value and an id mean, columns by their static types, tables in any container, and files of records.
 
-Nothing here decides what a record adds: a reader hands ``moments`` rows, and the reasons why others are unreadable.
+Three layers, each of which knows nothing of the next: ``meaning`` is pure, ``columns`` and ``person_ids`` read columns,
+``tables``, ``frames`` and the readers of files give rows and columns. No record decides how another one is read.
 """
 
 from typing import TYPE_CHECKING

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from privstats.errors import DataError, RecordError
-from privstats.transforms.reading import UNREADABLE, reading
+from privstats.intake.meaning import UNREADABLE, reading
 
 Lines = dict[str, list[str | None]]
 """The texts of some lines by column; None throughout a line that has another number of fields."""

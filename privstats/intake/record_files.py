@@ -17,11 +17,11 @@ from numpy.typing import NDArray
 
 from privstats.errors import DataError
 from privstats.files.arrays import read_arrays
+from privstats.intake.columns import read
 from privstats.intake.csv_lines import Dialect
 from privstats.intake.table_files import Table, require_file, table_file
 from privstats.intake.table_parts import Asked, joined, labels_of, parts_of, present
-from privstats.moments.code_rows import Codes
-from privstats.transforms.reading import read
+from privstats.intake.tables import Codes
 
 _TABLES = (".csv", ".parquet")
 
@@ -31,7 +31,7 @@ class Records:
     """Features and their targets.
 
     Attributes:
-        X: ``(n, features)``; of declared columns their :class:`~privstats.moments.code_rows.Codes`.
+        X: ``(n, features)``; of declared columns their :class:`~privstats.intake.tables.Codes`.
         y: ``(n,)``; of an archive ``(n,)`` or ``(n, targets)``.
         names: of the features, in the order of the columns of X; empty for an archive.
         persons: ``(n,)``, whose each is, as the file has it; None where no column of ids was named.
@@ -88,7 +88,7 @@ class Records:
         if not 0 < share < 1:
             raise _empty(share, len(self.X))
         if self.persons is not None:
-            from privstats.moments.person_ids import persons_held_out  # where somebody gives ids
+            from privstats.intake.person_ids import persons_held_out  # where somebody gives ids
 
             if len(self.persons) != len(self.X):
                 raise DataError(
@@ -197,7 +197,7 @@ class RecordFile:
     ) -> Records:
         """What may be summed: all records, or those that the split leaves, or with ``kept_out`` the others.
 
-        Every value is read by itself, whatever its column holds (``privstats.transforms.reading``).
+        Every value is read by itself, whatever its column holds (``privstats.intake.meaning``).
 
         Args:
             names: what the plan reads (``code_rows.columns_asked``): its declared columns, or its ``feature_names``;
@@ -285,10 +285,7 @@ def _uniform_keys(X: NDArray[Any], seed: int) -> NDArray[np.float64]:
 
 def _readings(X: NDArray[Any]) -> NDArray[np.float64]:
     """Entries as float64, and all that are no finite number as one NaN, whatever type the array has for other rows."""
-    plain = X.dtype.kind in "fiub" and not isinstance(X, np.ma.MaskedArray)
-    with np.errstate(over="ignore"):  # of a number beyond every float64
-        numbers = X.astype(np.float64) if plain else read(X.reshape(-1)).numbers
-    return np.where(np.isfinite(numbers), numbers, np.nan)
+    return read(X.reshape(-1)).numbers
 
 
 def _mixed(values: NDArray[np.uint64]) -> NDArray[np.uint64]:

@@ -1,12 +1,11 @@
 """Tables in files: a CSV file by lines, or a Parquet file; values as written, of the requested columns alone.
 
-``transforms.reading`` says what a value means; ``record_files`` opens the files.
+``intake.meaning`` says what a value means; ``record_files`` opens the files.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -16,12 +15,13 @@ from urllib.parse import unquote
 import numpy as np
 from numpy.typing import NDArray
 
-from privstats.errors import DataError, PrivstatsError
+from privstats.errors import DataError
 from privstats.files.arrays import MOST_BYTES
+from privstats.intake.column_names import place_of, require_records, same_names
+from privstats.intake.columns import array_of
 from privstats.intake.csv_lines import Dialect, csv_header, csv_lines, lines_at_once
+from privstats.intake.frames import Refusal, each_refusing, refusing
 from privstats.optional_dependencies import load, require
-from privstats.transforms.column_names import place_of, same_names
-from privstats.transforms.reading import array_of, require_records
 
 _BUFFER = 1 << 16
 _VALUE_BYTES = 8
@@ -172,7 +172,7 @@ class _ParquetFile:
         Raises:
             DataError: it is no Parquet file, or has two columns of one name.
         """
-        with _in_a_sentence(path):
+        with refusing(_refusal(path)):
             opened = _opened(path)
             schema = opened.schema_arrow
             index = (schema.pandas_metadata or {}).get("index_columns", [])
@@ -184,19 +184,15 @@ class _ParquetFile:
 
     def parts(self, columns: Sequence[str], step: int) -> Iterator[Mapping[str, Any]]:
         """Pages as they are needed, and no group of rows at once."""
-        with _in_a_sentence(self.path):
-            batches = _opened(self.path).iter_batches(batch_size=step, columns=self._own(columns), use_threads=False)
-        while True:
-            with _in_a_sentence(self.path):
-                batch = next(batches, None)
-                part = None if batch is None else self._part(batch, columns)
-            if part is None:
-                return
-            yield part
+        yield from each_refusing(self._each(columns, step), _refusal(self.path))
+
+    def _each(self, columns: Sequence[str], step: int) -> Generator[Any]:
+        batches = _opened(self.path).iter_batches(batch_size=step, columns=self._own(columns), use_threads=False)
+        yield from (self._part(batch, columns) for batch in batches)
 
     def whole(self, columns: Sequence[str]) -> Mapping[str, Any]:
         """All records."""
-        with _in_a_sentence(self.path):
+        with refusing(_refusal(self.path)):
             return self._part(_opened(self.path).read(columns=self._own(columns)), columns)
 
     def _own(self, columns: Sequence[str]) -> list[str]:
@@ -243,21 +239,11 @@ def _joined(parts: Sequence[NDArray[Any]]) -> NDArray[Any]:
     """The values of several files as one array; of objects where the files have different types."""
     if len({part.dtype for part in parts}) == 1:
         return np.concatenate(parts)
-    out = np.empty(sum(map(len, parts)), object)
-    for place, value in enumerate(chain(*parts)):
-        out[place] = value
-    return out
+    return np.fromiter(chain(*parts), object, sum(map(len, parts)))
 
 
-@contextmanager
-def _in_a_sentence(path: Path) -> Iterator[None]:
-    """What Arrow raises while it reads a file, without Arrow's words: they may hold a record's value."""
-    try:
-        yield
-    except PrivstatsError:
-        raise
-    except Exception as error:
-        raise _no_table(path, f" ({type(error).__name__})") from None
+def _refusal(path: Path) -> Refusal:
+    return lambda kind: _no_table(path, f" ({kind})")
 
 
 def _no_table(path: Path, why: str = "") -> DataError:

@@ -16,19 +16,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privstats.errors import DataError, RecordError, UnreadableRecordsWarning
+from privstats.intake.column_names import place_of, places_in
+from privstats.intake.columns import Readings, read
 from privstats.intake.csv_lines import other_separator, quoted_names
+from privstats.intake.meaning import listed, reading
+from privstats.intake.person_ids import typed_ids
 from privstats.intake.table_files import TableFile, table_file
-from privstats.moments.arrays import listed, side_by_side
-from privstats.moments.code_rows import Codes
-from privstats.moments.person_ids import typed_ids
-from privstats.transforms import Cells
-from privstats.transforms.column_names import place_of, places_in
-from privstats.transforms.reading import Readings, read, reading
+from privstats.intake.tables import Codes, Declaration, side_by_side
 
 if TYPE_CHECKING:
     from privstats.intake.record_files import RecordFile
 
-Asked: TypeAlias = Cells | tuple[str, ...] | None
+Asked: TypeAlias = Declaration | tuple[str, ...] | None
 """What is asked for of a table: declared columns, names of features, or all."""
 
 
@@ -37,7 +36,7 @@ class Part:
     """Some records.
 
     Attributes:
-        X: ``(n, features)``; of declared columns their :class:`~privstats.moments.code_rows.Codes`.
+        X: ``(n, features)``; of declared columns their :class:`~privstats.intake.tables.Codes`.
         goals: the target of each, ``(n,)``, or of several ``(n, targets)``, as the file has it; with gaps what it is
             read as, None where it is missing.
         names: of the features, in the order of the columns of X.
@@ -66,18 +65,18 @@ def parts_of(file: RecordFile, asked: Asked, *, gaps: bool) -> Iterator[Part]:
     """
     table = table_file(Path(file.path), file.dialect)
     targets, persons = _targets(file, table.names), persons_column(file, table.names)
-    if isinstance(asked, Cells):
-        names = [column.name for column in asked.columns]
+    if asked is None:
+        names = [name for name in table.names if name not in (*targets, persons)]
     else:
-        names = [name for name in table.names if name not in (*targets, persons)] if asked is None else list(asked)
+        names = list(asked) if isinstance(asked, tuple) else [column.name for column in asked.columns]
     features = _present(file, table.names, names, targets)
     if persons in (*features, *targets):
         raise DataError(f"{file.path}: {persons!r} holds the person ids, and the plan reads it; name another column")
     columns = _Columns(tuple(features), tuple(targets), persons)
-    if isinstance(asked, Cells):
-        yield from _of_cells(file, table, asked, columns, gaps=gaps)
-    else:
+    if asked is None or isinstance(asked, tuple):
         yield from _of_features(file, table, names, columns, gaps=gaps)
+    else:
+        yield from _of_cells(file, table, asked, columns, gaps=gaps)
 
 
 @dataclass(frozen=True)
@@ -186,7 +185,9 @@ def _of_features(
         yield Part(X, _goals(part, columns.targets, gaps=gaps), tuple(names), columns.ids(part))
 
 
-def _of_cells(file: RecordFile, table: TableFile, cells: Cells, columns: _Columns, *, gaps: bool) -> Iterator[Part]:
+def _of_cells(
+    file: RecordFile, table: TableFile, cells: Declaration, columns: _Columns, *, gaps: bool
+) -> Iterator[Part]:
     """Codes of the declared columns; a line that is no record is left out, and counted."""
     names, broken, targets = tuple(column.name for column in cells.columns), 0, columns.targets
     for part in table.parts(columns.all, gaps=gaps):
@@ -197,7 +198,7 @@ def _of_cells(file: RecordFile, table: TableFile, cells: Cells, columns: _Column
             raise RecordError(f"{file.path} has missing values in {', '.join(missing)}; leave out these records first")
         broken += len(part[targets[0]]) - len(records[targets[0]])
         goals = _goals(records, targets, gaps=gaps)
-        yield Part(Codes(coded.codes, coded.unread), goals, names, columns.ids(records))
+        yield Part(coded, goals, names, columns.ids(records))
     if broken:
         warnings.warn(
             f"{broken} lines of {file.path} have not one field for each name and are left out: one line is one record",
@@ -259,7 +260,4 @@ def _present(file: RecordFile, names: list[str], features: list[str], targets: S
 
 
 def _object(values: Sequence[Any]) -> NDArray[np.object_]:
-    out = np.empty(len(values), object)
-    for place, value in enumerate(values):  # numpy would make numbers of times, and rows of lists
-        out[place] = value
-    return out
+    return np.fromiter(values, object, len(values))  # numpy alone would make numbers of times, and rows of lists

@@ -1,8 +1,8 @@
-"""A calibration: how often a published softmax is right, and how sure it is at eleven temperatures.
+"""Measure a calibration: how often a published softmax is right, and its confidence at eleven temperatures.
 
-The last session of a course whose probabilities are to be trusted (``Rounds`` or ``Centred``, ``calibrated=True``). The
-same bits in any batch, order and BLAS. A record is counted, or counts as zero: no answer depends on a record and the
-published weights together.
+This is the last session of a course with calibrated probabilities (``Rounds`` or ``Centred``, ``calibrated=True``). The
+sums have equal bits in any batch, order and BLAS. An unreadable record counts as zero: no refusal depends on a record
+and the published weights together.
 """
 
 from __future__ import annotations
@@ -99,12 +99,12 @@ class CalibrationSchema(Schema):
 
     @property
     def sizes(self) -> dict[str, int]:
-        """How many temperatures."""
+        """The number of temperatures."""
         return {"temperature": len(FACTORS)}
 
     @property
     def rows(self) -> ClassSchema:
-        """How records are read, before the published map: as those of a class schema on a finer grid."""
+        """The class schema, on a finer grid, that reads records before the published map."""
         return class_rows(self, self.classes)
 
     @property
@@ -167,7 +167,7 @@ def measured_calibration(
 
 
 def calibration_terms(schema: CalibrationSchema, X: Any, y: Any, values: Mapping[str, Values], *_: Any) -> RecordTerms:
-    """What each record adds.
+    """Return each record's contribution.
 
     Raises:
         DataError: arrays that are no records of this schema.
@@ -186,20 +186,20 @@ def _added(
 def _mapped(
     schema: CalibrationSchema, rows: NDArray[Any], labels: NDArray[Any], values: Mapping[str, Values]
 ) -> tuple[Whole, NDArray[np.bool_]]:
-    """What finite records add, and which records are finite."""
+    """Return the finite records' contributions, and which records are finite."""
     grid, fine = moments.rounds.grid_rows(schema.rows, rows)
     units = moments.gradient_map.unit_rows(schema, grid, values["M"])
     return calibration_map(schema, units[fine], labels[fine].astype(np.intp), values["W"]), fine
 
 
 def calibration_map(schema: CalibrationSchema, unit: Whole, labels: NDArray[np.intp], W: Values) -> Whole:
-    """What records add, ``(n, 11)``, whole numbers: [right] less the first confidence, and the gains of the others.
+    """Return records' contributions, integers ``(n, 11)``: [right] less the first confidence, and the others' gains.
 
     Args:
         schema: the schema.
         unit: :func:`~privstats.moments.gradient_map.unit_rows` of the published M, ``(n, d + 1)``.
         labels: ``(n,)``, 0..C-1.
-        W: published, as the schema admits it.
+        W: published weights that the schema admits.
     """
     scores = unit @ W.integers.T.astype(np.float64)
     exponent, one = W.exponent + schema.grid_bits, float(schema.steps)
@@ -220,15 +220,16 @@ def calibration_map(schema: CalibrationSchema, unit: Whole, labels: NDArray[np.i
 
 def _square(schema: CalibrationSchema, weights: Mapping[str, float], adjacency: Adjacency) -> float:
     """A record adds [right] - P_1 and gains of at least 0 that sum to at most 1 - P_1, P_1 in [p, 1] with p = 1 / C on
-    the grid (``CalibrationSchema`` proves what follows)."""
-    left = 1 - (schema.steps // schema.classes) / schema.steps
-    square = max(1.0, 2 * left**2) if adjacency == "add-remove" else (1 + left) ** 2 + left**2
+    the grid (``CalibrationSchema`` proves what follows).
+    """
+    rest = 1 - (schema.steps // schema.classes) / schema.steps
+    square = max(1.0, 2 * rest**2) if adjacency == "add-remove" else (1 + rest) ** 2 + rest**2
     return square * weights.get("t", 0.0)
 
 
 def _pairs(schema: CalibrationSchema, _: Mapping[str, float]) -> list[tuple[Record, Record]]:
-    left = schema.steps - schema.steps // schema.classes
-    pair = record_of([], v=[[0, left], [1, left]]), record_of([], v=[[0, -schema.steps]])
+    rest = schema.steps - schema.steps // schema.classes
+    pair = record_of([], v=[[0, rest], [1, rest]]), record_of([], v=[[0, -schema.steps]])
     return [pair, pair[::-1]]
 
 

@@ -17,45 +17,28 @@ from privstats.errors import SchemaError
 from privstats.kinds.worst import Record, Sums, WorstPair, added, rows_of, vectors, wire
 from privstats.moments.base import Moments, RealMoments, readonly_array, require_room
 from privstats.schema.base import Adjacency, Predicted, Schema, Statistic, classes_of, letters_of
-from privstats.schema.checks import GIVEN, checked_class_names, checked_vectors, settle, whole
+from privstats.schema.checks import GIVEN, as_int, checked_class_names, checked_vectors, settle
 from privstats.schema.kinds import Kind, bare
 from privstats.transforms import Transform
 
 if TYPE_CHECKING:
     from privstats.moments.clip_report import ClipReport
 
+# fmt: off
 CLASS_TABLE: tuple[Statistic, ...] = (
     Statistic("N", "class", (), (0, 0), meaning="how many records each class has", share=0.02),
     Statistic("A", "class", ("feature",), (1, 0), meaning="for each class, the sum of its feature vectors", share=0.85),
-    Statistic(
-        "B",
-        "pooled",
-        ("feature", "feature"),
-        (2, 0),
-        meaning="over all classes together, the sum of products of every two features",
-        symmetric=True,
-        implied_by="S",
-    ),
-    Statistic(
-        "S",
-        "class",
-        ("feature", "feature"),
-        (2, 0),
-        meaning="for each class, the sum of products of every two features",
-        symmetric=True,
-    ),
-    Statistic(
-        "D",
-        "class",
-        ("feature",),
-        (2, 0),
-        meaning="for each class, the sum of squares of every feature",
-        implied_by="S",
-    ),
+    Statistic("B", "pooled", ("feature", "feature"), (2, 0), symmetric=True, implied_by="S",
+        meaning="over all classes together, the sum of products of every two features"),
+    Statistic("S", "class", ("feature", "feature"), (2, 0), symmetric=True,
+        meaning="for each class, the sum of products of every two features"),
+    Statistic("D", "class", ("feature",), (2, 0), implied_by="S",
+        meaning="for each class, the sum of squares of every feature"),
     Statistic("T", "class", ("feature",), (3, 0), meaning="for each class, the sum of cubes of every feature"),
     Statistic("F", "class", ("feature",), (4, 0), meaning="for each class, the sum of fourth powers of every feature"),
 )
 """Counts, sums, second moments pooled, per class, their diagonals, and third and fourth powers, in wire order."""
+# fmt: on
 
 CLASS_STATISTICS = letters_of(CLASS_TABLE)
 
@@ -117,7 +100,7 @@ class ClassSchema(Schema):
     feature_names: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
-        settle(self, classes=whole("classes", self.classes, 2, "one class has nothing to tell apart: give two or more"))
+        settle(self, classes=as_int("classes", self.classes, 2, "one class has nothing to separate: give two or more"))
         settle(self, **checked_vectors(self))
         if not isinstance(self.statistics, str) or not self.statistics:
             raise SchemaError(f"statistics must be letters out of {CLASS_STATISTICS}, for example 'NAB'")
@@ -127,8 +110,8 @@ class ClassSchema(Schema):
         missing = [s for s in "NA" if s not in self.statistics]
         if missing:
             raise SchemaError(f"statistics must contain N and A; add {' and '.join(missing)}")
-        asked = [row for row in self.table if row.letter in self.statistics]
-        sent = [row.letter for row in asked if not row.implied_by or row.implied_by not in self.statistics]
+        rows = [row for row in self.table if row.letter in self.statistics]
+        sent = [row.letter for row in rows if not row.implied_by or row.implied_by not in self.statistics]
         settle(self, statistics="".join(sent))
         _check_grid(self)
         settle(self, class_names=checked_class_names(self.class_names, self.classes))
@@ -211,7 +194,7 @@ class RealClassMoments(RealMoments):
 
     @classmethod
     def of_sums(cls, schema: Schema, sums: Mapping[str, Any]) -> Self:
-        """From sums by letter in wire steps; B and D follow from S."""
+        """Build moments from sums by letter in wire steps; B and D follow from S."""
         return super().of_sums(schema, {**sums, **_derived(sums.get("S"))})
 
 
@@ -265,7 +248,7 @@ class ClassMoments(Moments):
         return int(self.N.sum())
 
     def real(self) -> RealClassMoments:
-        """The same moments in real units, float64: every integer divided by its scale."""
+        """Return the moments in real units, float64: every integer divided by its scale."""
         return RealClassMoments.of_sums(self.schema, self.wire())
 
 

@@ -1,7 +1,7 @@
-"""Count tables: public categories and bins, and which of them are crossed; every record counts 1 in one cell of each.
+"""Count records in tables of crossed public categories and bins; every record counts 1 in one cell of each table.
 
 A value's cell follows from that value and from public values and edges (``moments.cells``), so counts of parts add up
-to the counts of the whole. Beside the tables bounded numbers and their squares are summed.
+to the total counts. In addition to the tables, bounded numbers and their squares are summed.
 """
 
 from __future__ import annotations
@@ -19,6 +19,9 @@ from numpy.typing import NDArray
 
 from privstats import moments
 from privstats.errors import DataError, SchemaError
+from privstats.intake.columns import Readings
+from privstats.intake.meaning import checked_names
+from privstats.intake.tables import Codes
 from privstats.kinds.worst import Record, Sums, WorstPair, added, wire
 from privstats.moments.base import Moments, RealMoments
 from privstats.schema.base import Adjacency, Schema, Statistic, letters_of
@@ -27,7 +30,6 @@ from privstats.schema.kinds import Kind, bare
 from privstats.schema.variables import Bins, Variable, plain_variable, variable_of
 from privstats.transforms import Transform, steps_of
 from privstats.transforms.columns import Categories
-from privstats.transforms.reading import Readings, checked_names
 
 if TYPE_CHECKING:
     from privstats.kinds.numbers import Number
@@ -49,24 +51,24 @@ class CountSchema(Schema):
     """Tables of counts: every record counts 1 in exactly one cell of every table.
 
     Args:
-        variables: the columns that are read, each a :class:`Categories` or :class:`Bins`. Public: they stand in the
-            plan, so take edges and values from public knowledge.
+        variables: the columns that are read, each a :class:`Categories` or :class:`Bins`. They are public in the plan,
+            so choose edges and values from public knowledge.
         tables: tuples of variable names; each is one table of the variables crossed. At most 65,536 cells in all. Every
-            number adds one of its own, of who gave it.
+            number adds its own table, of the records that have it.
         transform: none, for count tables have no features; or :class:`~privstats.Cells` alone: its numeric columns and
             dates are then counted as their codes, so that a gap code is missing and a date is its days.
-        numbers: a :class:`Number` each, whose sum x and sum of squares q are released too; None: none. With numbers,
-            variables and tables may be empty.
+        numbers: bounded columns, each a :class:`Number`; their sums x and sums of squares q are released too; None:
+            none. With numbers, variables and tables may be empty.
 
     Guarantee:
-        Unit one record. With J tables, m numbers (whose own tables are among the J) and weights T, x, q (1 / sigma^2),
-        add-remove moves the release by at most J T + m (x + q), attained. Replace-one: the same, for a record that is
-        left out, or if it is more 2 T for each table without a number, and for each number the largest of
-        ``d^2 (x + q (2 - d)^2)`` over 0 <= d <= 2, of 2 T + x + q where it may be missing, and of 2 (T + x + q) where
-        it has groups (docs/sensitivity.md).
+        Unit: one record. With J tables, m numbers (their own tables included in J) and weights T, x, q (1 / sigma^2),
+        add-remove moves the release by at most J T + m (x + q), attained. Replace-one: that value, for an exchange with
+        an excluded record, or if larger the following sum: 2 T for each table without a number, and for each number the
+        largest of ``d^2 (x + q (2 - d)^2)`` over 0 <= d <= 2, of 2 T + x + q where the number may be missing, and of
+        2 (T + x + q) where the number has groups (docs/sensitivity.md).
 
     Raises:
-        SchemaError: naming the field, its bound and the remedy.
+        SchemaError: a field is out of bounds; the message names the field, its bound and the remedy.
 
     Example:
         >>> schema = ps.CountSchema(
@@ -151,12 +153,12 @@ class CountSchema(Schema):
         """The variable or number of this name.
 
         Raises:
-            SchemaError: there is none.
+            SchemaError: the schema has no such variable.
         """
-        found = {each.name: each for each in self.read}
-        if name not in found:
-            raise SchemaError(f"{name!r} is no variable of the plan; it has {', '.join(found)}")
-        return found[name]
+        columns = {each.name: each for each in self.read}
+        if name not in columns:
+            raise SchemaError(f"{name!r} is no variable of the plan; it has {', '.join(columns)}")
+        return columns[name]
 
     def shape(self, table: tuple[str, ...]) -> tuple[int, ...]:
         """Cells along each variable of a table."""
@@ -276,7 +278,7 @@ class CountMoments(Moments):
         return int(self.T[self.schema.place(self.schema.tables[0])].sum())
 
     def real(self) -> RealCountMoments:
-        """The same as float64."""
+        """Return the counts as float64."""
         return RealCountMoments.of_sums(self.schema, self.wire())
 
 
@@ -329,7 +331,7 @@ def counts_of_readable(schema: CountSchema, X: Any, y: Any, *_: Any) -> tuple[Co
 
 
 def count_terms_of_readable(schema: CountSchema, X: Any, y: Any, *_: Any) -> tuple[RecordTerms, LeftOut]:
-    """What each record adds of which every value has a cell, and which others were left out.
+    """Return the contributions of records with a cell for every value, and the excluded records.
 
     Raises:
         DataError: as :func:`counts_of_readable`.
@@ -342,8 +344,7 @@ _Part: TypeAlias = "tuple[_Read, NDArray[np.bool_], LeftOut]"
 
 
 def _all(schema: CountSchema, X: Any, y: Any, *, readable: bool) -> Iterator[_Part]:
-    """By part the records that have a cell in every column, which these are, and the others, unless these are
-    refused."""
+    """Yield, part by part, the records with a cell in every column, their indices, and the other records."""
     for part in _parts(schema, X, y):
         columns = _columns(schema, *part)
         codes = {each.name: moments.cells.cells_in(each, columns[each.name]) for each in schema.read}
@@ -405,7 +406,7 @@ def _columns(schema: CountSchema, X: Any, y: Any) -> Mapping[str, Readings]:
     """The readings of every column, of equal length; of declared ones their codes."""
     if y is not None:
         raise DataError("count tables have no y; put every variable into X")
-    if not isinstance(X, moments.code_rows.Codes):
+    if not isinstance(X, Codes):
         return moments.cells.readings_of(X, [each.name for each in schema.read])
     cells = moments.code_rows.cells_of(schema)
     names = [] if cells is None else [column.name for column in cells.columns]
@@ -414,12 +415,12 @@ def _columns(schema: CountSchema, X: Any, y: Any) -> Mapping[str, Readings]:
 
 def _parts(schema: CountSchema, X: Any, y: Any) -> Iterator[tuple[Any, Any]]:
     """X and y; of declared columns windows of codes, without targets, which other sessions of a course sum."""
-    if not schema.transform or isinstance(X, moments.code_rows.Codes):
+    if not schema.transform or isinstance(X, Codes):
         yield X, y
         return
     for rows in (X,) if isinstance(X, moments.code_rows.CodeRows) else (rows for rows, _ in X):
         for start in range(0, max(len(rows), 1), _WINDOW):  # once for no records
-            yield moments.code_rows.Codes(rows[start : start + _WINDOW], {}), None
+            yield Codes(rows[start : start + _WINDOW], {}), None
 
 
 # --- the sensitivity, and the two data sets that attain it
@@ -457,7 +458,7 @@ def _of_record(schema: CountSchema, record: Record) -> Sums:
 
 
 def _in_cells(schema: CountSchema, record: Record) -> dict[str, list[Any]]:
-    """A value of every variable in the cell of this number, the first or the second, and numbers of so many steps."""
+    """Return columns of one row: every variable in its first or second cell, and numbers with the record's steps."""
     cells = record["values"]
     result: dict[str, list[Any]] = {}
     for number in schema.numbers or ():

@@ -23,7 +23,7 @@ from privstats.kinds.ridge import RidgeSchema
 from privstats.kinds.worst import WorstPair
 from privstats.moments.base import Moments, RealMoments
 from privstats.schema.base import Adjacency, Schema, Statistic
-from privstats.schema.checks import GIVEN, checked_vectors, settle, whole
+from privstats.schema.checks import GIVEN, as_int, checked_vectors, settle
 from privstats.schema.kinds import Kind
 from privstats.schema.public_values import Values
 from privstats.schema.rounds import target_rows
@@ -111,7 +111,7 @@ class GaussianSchema(Schema):
 
     def __post_init__(self) -> None:
         settle(self, **checked_vectors(self))
-        settle(self, rounds=whole("rounds", self.rounds, 1, "two come near the barycentre"))
+        settle(self, rounds=as_int("rounds", self.rounds, 1, "two come near the barycentre"))
         if self.rounds > MOST_ROUNDS:
             raise SchemaError(
                 f"rounds must be at most {MOST_ROUNDS}, got {self.rounds}: sums of more rounds begin to say which "
@@ -156,8 +156,8 @@ class GaussianSchema(Schema):
         super().check_values(values)
         if not self.reference:
             return
-        whole_numbers, radius = values["S"].integers, self.clip_norm**2
-        symmetric = np.array_equal(whole_numbers, whole_numbers.T)
+        integers, radius = values["S"].integers, self.clip_norm**2
+        symmetric = np.array_equal(integers, integers.T)
         spectrum = np.linalg.eigvalsh(values["S"].real) if symmetric else np.array([-np.inf])
         if not -_TOLERANCE * radius <= spectrum[0] <= spectrum[-1] <= radius * (1 + _TOLERANCE):
             raise PlanError(
@@ -229,12 +229,12 @@ class RealGaussianMoments(RealMoments):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class GaussianMoments(Moments):
-    """The same as whole numbers: N in records, x in grid steps, V and M in squared grid steps, int64.
+    """Gaussian sums as integers: N in records, x in grid steps, V and M in squared grid steps, int64.
 
-    ``published`` is the digest of the values that M was measured at, empty where there are none or that is unknown.
+    ``published`` is the digest of the values at which M was measured; empty where there are none or they are unknown.
 
     Raises:
-        DataError: a statistic that the schema asks for is missing or has another shape, or a negative count.
+        DataError: a statistic of the schema is missing or has another shape, or a count is negative.
 
     Example:
         >>> schema = ps.GaussianSchema(2, clip_norm=4.0, shrinkage=0.0, rounds=1)
@@ -278,7 +278,7 @@ class ClientGaussian:
 
 
 def client_gaussian(schema: GaussianSchema, X: Any, progress: bool = False) -> ClientGaussian:
-    """The Gaussian of a client's records: clipped, on the grid, its covariance shrunk as the schema says.
+    """Return the Gaussian of a client's clipped records on the grid, with the schema's shrinkage of the covariance.
 
     Raises:
         DataError: records that do not fit the schema.

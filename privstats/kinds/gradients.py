@@ -34,25 +34,15 @@ if TYPE_CHECKING:
     from privstats.moments.kept_rows import KeptRows, MappedRows
     from privstats.moments.record_sums import RecordTerms
 
+# fmt: off
 _TABLE: tuple[Statistic, ...] = (
-    Statistic(
-        "g",
-        "pooled",
-        ("target", "feature"),
-        (1, 1),
-        meaning="the sum of what each record would change in the model",
-        share=0.99,
-    ),
-    Statistic(
-        "k",
-        "pooled",
-        (),
-        (0, 1),
-        meaning="the sum of a number of at most 1 of each record, which sets the size of the step",
-        share=0.01,
-    ),
+    Statistic("g", "pooled", ("target", "feature"), (1, 1), share=0.99,
+        meaning="the sum of what each record would change in the model"),
+    Statistic("k", "pooled", (), (0, 1), share=0.01,
+        meaning="the sum of a number of at most 1 of each record, which sets the size of the step"),
 )
 """Sum of residuals times mapped rows, and the one number kappa that sets the step size, in wire order."""
+# fmt: on
 
 GRADIENT_STATISTICS = letters_of(_TABLE)
 
@@ -67,22 +57,22 @@ class GradientSchema(Schema):
 
     For classes ``u = (sqrt(1 - a^2) Mx / |Mx|, a)``, ``p = softmax(W u)``, ``r = q (p - e_y)`` with
     ``q = min(1, c / |p - e_y|)``, ``k = q (1 - |p|^2)``; g has shape ``(classes, features + 1)``. Without classes
-    ``u = Mx``, shortened to norm 1, ``r = clip(y - w'x, -c, c) / c`` and k says whether it was not clipped; g has shape
+    ``u = Mx``, clipped to norm 1, ``r = clip(y - w'x, -c, c) / c`` and k = 1 if r was not clipped, else 0; g has shape
     ``(1, features)``. With a module, g is the sum over records of the gradient of the cross entropy by all its P
-    weights, shortened to ``residual_norm``, of shape ``(1, P)``, and k as for classes. In all three what a record adds
-    to g is at most ``residual_norm`` long and 0 <= k <= 1, for *every* record and every M, W, w, c.
+    weights, clipped to ``residual_norm``, of shape ``(1, P)``, and k as for classes. In all three a record's
+    contribution to g is at most ``residual_norm`` long and 0 <= k <= 1, for *every* record and every M, W, w, c.
 
     Args:
         features: dimension d of the rows (after ``transform``), at least 2.
         classes: C, at least 2; None for a regression.
-        module: the word of a :class:`~privstats.schema.modules.Module` that another package brings: the gradient is
-            that of the module instead of a linear softmax.
-        residual_norm: the norm that r, or a module's whole gradient, is shortened to: c for classes. A regression
+        module: the name of a :class:`~privstats.schema.modules.Module` of another package: the gradient is that of the
+            module instead of a linear softmax.
+        residual_norm: the norm to which r, or a module's full gradient, is clipped: c for classes. A regression
             publishes its c, and r is in units of it: 1.
         expected_records: n, stated by the owners of the course and never counted from the records; the server's
-            recipe follows from it, so it stands in every round's plan. No bound rests on it.
+            recipe follows from it, so it is in every round's plan. No bound depends on it.
         course_mu: mu of the whole course for one record, rounded; likewise.
-        clip_norm: R, the norm that rows are clipped to. For classes 1; there only a row's direction counts.
+        clip_norm: R, the norm to which rows are clipped. For classes 1; there only a row's direction counts.
         target_bound: Y, for a regression.
         grid_bits: f; u and r of norm 1 and ``residual_norm`` are 2**f steps long. Between 2 and 20; of a module at most
             13.
@@ -147,7 +137,7 @@ class GradientSchema(Schema):
 
     @property
     def rows(self) -> ClassSchema | RidgeSchema:
-        """How records are read, before the published map: as those of a class or ridge schema on a finer grid."""
+        """The class or ridge schema, on a finer grid, that reads records before the published map."""
         if self.classes is not None:
             return class_rows(self, self.classes)
         return target_rows(self, self.target_bound or 1.0, ROW_BITS)
@@ -174,7 +164,7 @@ class GradientSchema(Schema):
 
     @property
     def packages(self) -> tuple[str, ...]:
-        """Those with which a module measures; none for a linear model."""
+        """The packages with which a module measures; none for a linear model."""
         return () if self.network is None else self.network.packages
 
     def check_values(self, values: Mapping[str, Values]) -> None:
@@ -264,7 +254,7 @@ def measured_gradients(
 
 
 def gradient_terms(schema: GradientSchema, X: Any, y: Any, values: Mapping[str, Values], *_: Any) -> RecordTerms:
-    """What each record adds to a round.
+    """Return each record's contribution to a round.
 
     Raises:
         DataError, MissingExtraError: as :func:`measured_gradients`.
@@ -285,7 +275,7 @@ def _added(
 
 
 def _most_rows(schema: GradientSchema) -> int:
-    """Rows whose gradients are held at once."""
+    """Return the number of rows per batch of gradients in memory."""
     return (
         moments.rounds.ROWS
         if schema.network is None
@@ -333,7 +323,8 @@ def _map(
 
 def _square(schema: GradientSchema, weights: Mapping[str, float], adjacency: Adjacency) -> float:
     """A record adds r u' with |r| <= c, |u| <= 1, and a kappa in [0, 1], whatever was published: two of them differ by
-    at most 2 c and 1."""
+    at most 2 c and 1.
+    """
     gradient, curvature = weights.get("g", 0.0) * schema.residual_norm**2, weights.get("k", 0.0)
     return gradient + curvature if adjacency == "add-remove" else 4 * gradient + curvature
 

@@ -17,19 +17,20 @@ from numpy.typing import NDArray
 
 from privstats import moments
 from privstats.errors import DataError, PlanError, RecordError, SchemaError
+from privstats.intake.columns import Readings
+from privstats.intake.meaning import listed
 from privstats.kinds.counts import CountSchema
 from privstats.kinds.worst import ONE, Record, WorstPair, added, of_score, record_of
 from privstats.moments.base import Moments, containers
 from privstats.progress import progress_bar
 from privstats.schema.base import Adjacency, Schema, Statistic, letters_of
-from privstats.schema.checks import GIVEN, checked_vectors, settle, size, whole
+from privstats.schema.checks import GIVEN, as_int, checked_vectors, settle, size
 from privstats.schema.kinds import Kind
 from privstats.schema.public_values import Values
 from privstats.schema.rounds import NEEDS_PRIVACY, check_widths
 from privstats.schema.variables import Bins, Variable, plain_variable, variable_of
 from privstats.transforms import ConstantFeature, Transform, steps_of
 from privstats.transforms.columns import Categories
-from privstats.transforms.reading import Readings
 
 if TYPE_CHECKING:
     from privstats.moments.readable import LeftOut
@@ -49,6 +50,7 @@ CAP = 1.0  # M, the cumulative hazard up to which a person is followed
 _MOST_BINS = 256
 _MOST_FEATURES = 1 << 12  # products of 12 x 20 bits and their sums are exact in float64
 _EVENTS_PER_BIN = 10
+_MOST_STRATA = 4
 _CUT = 4  # cells of the counts in a bin, where times are continuous
 PART_BITS = 16  # of the part of a bin that a person was seen: its product with a hazard is exact in float64
 
@@ -59,38 +61,41 @@ class HazardSchema(Schema):
 
     P(event in bin j | at risk) = 1 - exp(-mu_j) with mu_j = exp(w'u_j), where u_j is a person's row with the constant
     in the column of bin j. A person at risk in a bin adds r u_j and v u_j u_j': r = -mu_j, at the event
-    rho = mu_j / (exp(mu_j) - 1); v = mu_j rho. Who is censored inside a bin of continuous times when a part f of its
-    hazard had passed, by the published clock c, adds there r = -rho (exp(f mu_j) - 1), at most f mu_j long, and
+    rho = mu_j / (exp(mu_j) - 1); v = mu_j rho. A person censored inside a bin of continuous times, when a part f of the
+    bin's hazard had passed by the published clock c, adds there r = -rho (exp(f mu_j) - 1), at most f mu_j long, and
     v = mu_j rho (1 - (1 - f) exp(f mu_j)). ``exp`` of a column's weight is the hazard ratio of the continuous model,
-    whatever the bins. A course builds the rounds (:class:`~privstats.course.Hazard`).
+    for any bins. A course builds the rounds (:class:`~privstats.course.Hazard`).
 
-    A person leaves before the first bin where the published cumulative hazard would pass 1: a censoring that follows
-    from columns and weights, so that the score stays unbiased for every w.
+    A person is censored before the first bin where the published cumulative hazard would pass 1. This censoring
+    follows from columns and weights, so the score stays unbiased for every w.
 
     Args:
-        features: dimension of the rows behind ``transform``, the constant included.
-        clip_norm: R, the norm that rows with their constant are clipped to.
-        bins: times in bins from 0 on. Who is observed beyond the last edge is censored there, so let it be the end of
+        features: dimension of the rows after ``transform``, the constant included.
+        clip_norm: R, the norm to which rows with their constant are clipped.
+        bins: times in bins from 0 on. A person observed beyond the last edge is censored there, so choose the end of
             the follow-up that people reach. Six bins suit noise; eight to twelve come nearest to Cox's model.
-        event: the column that holds 1 where the time is that of the event, and 0 where it is censored; or the two
-            texts that a first map :class:`~privstats.transforms.Levels` declares for it. Of more texts the second is
-            the event, and further ones are other causes: who has one of them is censored then, and the ratios are
+        event: the column that holds 1 where the time is that of the event, and 0 where it is censored; or the two texts
+            that a first map :class:`~privstats.transforms.Levels` declares for it. With more texts the second is the
+            event, and further ones are other causes: a person with another cause is censored then, and the ratios are
             cause-specific.
-        feature_names: of the columns, which are read by name beside ``bins.name`` and ``event``.
-        transform: public maps, the last of which is :class:`~privstats.transforms.ConstantFeature`: its value stands in
-            the column of each bin, and is at most R / sqrt 2.
+        feature_names: names of the columns, which are read by name in addition to ``bins.name`` and ``event``.
+        transform: public maps, the last a :class:`~privstats.transforms.ConstantFeature`: its value is in the column of
+            each bin, and is at most R / sqrt 2.
         cap: M, the cumulative hazard up to which a person counts; 1.
         expected_events: a public guess; more than one bin for ten of them is refused.
         times: ``"continuous"``, or ``"discrete"`` where a bin is one visit: f is 1 then, as for None, in old plans.
-        time_unit: of continuous times that are cut down to whole units, such as 1 for months: half of it is added to f.
+        time_unit: the unit of continuous times that are rounded down, such as 1 for months: half of it is added to f.
+        strata: a column of two to four declared values, each of which has a baseline of its own, a weight w for each of
+            its bins and a clock c: Cox's model stratified by it. It is no column of the model and has no ratio.
         grid_bits, nonnegative: as in :class:`ClassSchema`.
 
     Raises:
         SchemaError: naming the field, its bound and the remedy.
 
     Guarantee:
-        The unit is the person over all periods, one row. |sum_j r_j u_j| <= M R and |sum_j v_j u_j u_j'| <= M R^2 for
-        every w and c, attained in the limit (docs/sensitivity.md). Source: Prentice and Gloeckler 1978.
+        The unit is one person over all periods, one row. |sum_j r_j u_j| <= M R and |sum_j v_j u_j u_j'| <= M R^2 for
+        every w and c, attained in the limit (docs/sensitivity.md): a person has one stratum, so strata add entries
+        that are 0 for this person and change no bound. Source: Prentice and Gloeckler 1978.
 
     Example:
         >>> schema = ps.HazardSchema(
@@ -124,18 +129,19 @@ class HazardSchema(Schema):
     expected_events: int | None = None
     times: str | None = None
     time_unit: float | None = None
+    strata: Categories | None = None
     grid_bits: int = 12
     nonnegative: bool = False
 
     def __post_init__(self) -> None:
         settle(self, bins=_checked_bins(self.bins), transform=steps_of(self.transform))
+        settle(self, strata=_checked_strata(self.strata))
+        _check_times(self)
         _check_maps(self)
         settle(self, **checked_vectors(self), cap=_checked_cap(self.cap))
         _check_columns(self)
         _check_constant(self)
         _check_events(self)
-        _check_times(self)
-        _ = self.counted()  # refuses names that are no names
 
     @property
     def periods(self) -> int:
@@ -143,8 +149,13 @@ class HazardSchema(Schema):
         return len(self.bins.edges) - 1
 
     @property
+    def baselines(self) -> int:
+        """Number of strata, each with a weight for every bin."""
+        return 1 if self.strata is None else len(self.strata.values)
+
+    @property
     def constant(self) -> float:
-        """What stands in the column of each bin."""
+        """The constant in the column of each bin."""
         last = self.transform[-1]
         assert isinstance(last, ConstantFeature)  # noqa: S101  the constructor has refused others
         return last.value
@@ -165,7 +176,8 @@ class HazardSchema(Schema):
         return np.searchsorted(self.bins.edges, self.marks[1:]) - 1
 
     def counted(self, by: str | None = None) -> CountSchema:
-        """Counts of the cell between two :attr:`marks` and of the event, and of a column of 0 and 1.
+        """Counts of the cell between two :attr:`marks`, of the event, of the stratum if there are strata, and of a
+        column of 0 and 1.
 
         Args:
             by: one of ``feature_names``.
@@ -178,31 +190,33 @@ class HazardSchema(Schema):
         if by is not None and len(self._two(by).values) > 2:
             raise SchemaError(f"by must be a column of two values, and {by!r} has {len(self._two(by).values)} texts")
         wider = replace(self.bins, edges=(*self.marks, 2 * self.marks[-1] - self.bins.edges[-2]), open="above")
-        crossed: tuple[Variable, ...] = (wider, *(self._two(name) for name in (self.event, by) if name is not None))
-        return CountSchema(crossed, (tuple(each.name for each in crossed),))
+        crossed = (self._two(self.event), self.strata, None if by is None else self._two(by))
+        every: tuple[Variable, ...] = (wider, *(each for each in crossed if each is not None))
+        return CountSchema(every, (tuple(each.name for each in every),))
 
     def _two(self, name: str) -> Categories:
         """A column of 0 and 1, or of its declared texts."""
         levels: Any = self.transform[0]
-        told = {each.name: each for each in (*levels.columns, *levels.outcomes)} if levels.kind == "levels" else {}
-        result = told.get(name)
+        declared = {each.name: each for each in (*levels.columns, *levels.outcomes)} if levels.kind == "levels" else {}
+        result = declared.get(name)
         return result if isinstance(result, Categories) else Categories(name, (0, 1))
 
     @property
     def causes(self) -> tuple[str, ...]:
-        """What ends the time: the event, then other causes; the event alone where it is 0 or 1."""
+        """The causes that end the time: the event, then other causes; the event alone where it is 0 or 1."""
         values = self._two(self.event).values
         return tuple(map(str, values[1:])) if len(values) > 2 else (self.event,)
 
     @property
     def sizes(self) -> dict[str, int]:
-        """Length of the one axis: the columns, then the bins."""
-        return {"feature": self.features - 1 + self.periods}
+        """Length of the one axis: the columns, then the bins, of one stratum after the other."""
+        return {"feature": self.features - 1 + self.periods * self.baselines}
 
     @property
     def record(self) -> str:
         """One record, as a phrase for data owners."""
-        return f"{self.columns}, the time {self.bins.name} and whether {self.event} happened then, of one person"
+        told = self.columns if self.strata is None else f"{self.columns}, {self.strata.name}"
+        return f"{told}, the time {self.bins.name} and whether {self.event} happened then, of one person"
 
     def scale_of(self, statistic: str) -> float:
         """Grid steps per real unit: rows have 2**f per R, residuals and v 2**f per M."""
@@ -212,24 +226,28 @@ class HazardSchema(Schema):
     @property
     def needs(self) -> Mapping[str, tuple[int, ...]]:
         """The weights w, those of the columns and then those of the bins; at continuous times the clock c: which part
-        of its bin's hazard has passed when a cell between two :attr:`marks` ends, the last one 1."""
-        clock = {"c": (len(self.marks) - 1,)} if self.times == "continuous" else {}
+        of its bin's hazard has passed when a cell between two :attr:`marks` ends, the last one 1; by stratum.
+        """
+        clock = {"c": ((len(self.marks) - 1) * self.baselines,)} if self.times == "continuous" else {}
         return {"w": (self.sizes["feature"],), **clock}
 
     def check_values(self, values: Mapping[str, Values]) -> None:
         """Refuse weights of another shape, wider than 20 bits, tiny or enormous, or a clock that does not rise from 0
-        to 1 in every bin, before any record is read."""
+        to 1 in every bin, before any record is read.
+        """
         super().check_values(values)
         check_widths(values)
         if "c" in values:
-            steps, ends = values["c"].integers, np.diff(self.in_bin, append=self.periods) > 0
-            rising = np.diff(steps + (self.in_bin << PART_BITS), prepend=0) >= 0
+            steps, of = values["c"].integers, np.arange(self.baselines)[:, None] * self.periods + self.in_bin
+            ends = np.diff(of.ravel(), append=self.periods * self.baselines) > 0
+            rising = np.diff(steps + (of.ravel() << PART_BITS), prepend=0) >= 0
             if values["c"].exponent != PART_BITS or not rising.all() or (steps[ends] != 1 << PART_BITS).any():
                 raise PlanError(f"published c must rise from 0 to 1 inside every bin, in steps of 2**-{PART_BITS}")
 
     def plain_fields(self) -> dict[str, Any]:
         """The fields as a plan file holds them."""
-        return {"bins": plain_variable(self.bins)}
+        strata = {} if self.strata is None else {"strata": plain_variable(self.strata)}
+        return {"bins": plain_variable(self.bins), **strata}
 
     def refusal(self, unit: str | None) -> str:
         """Why no plan may go without DP: a chosen w isolates a person, whatever else is in the sum."""
@@ -244,9 +262,19 @@ def _checked_bins(value: Any) -> Bins:
         late = "where everybody's time begins: who enters later (left truncation) has no place in these sums"
         raise SchemaError(f"edges of {result.name} must start at 0, {late}")
     if result.missing or result.open in ("below", "none") or len(result.edges) > _MOST_BINS + 1:
-        said = f"at most {_MOST_BINS} bins, open above alone: a missing or negative time has no bin"
-        raise SchemaError(f"{result.name} must be {said}")
+        rule = f"at most {_MOST_BINS} bins, open above alone: a missing or negative time has no bin"
+        raise SchemaError(f"{result.name} must be {rule}")
     return replace(result, open="both")  # as plan files leave it out; the clock opens it above
+
+
+def _checked_strata(value: Any) -> Categories | None:
+    if value is None:
+        return None
+    result = variable_of(value)
+    if not isinstance(result, Categories) or result.other or result.missing or len(result.values) > _MOST_STRATA:
+        text = f"two to {_MOST_STRATA} declared values: each has a baseline of its own, which costs as much as its bins"
+        raise SchemaError(f"strata must be Categories of {text}")
+    return result
 
 
 def _checked_cap(cap: object) -> float:
@@ -272,9 +300,10 @@ def _check_maps(schema: HazardSchema) -> None:
 def _check_columns(schema: HazardSchema) -> None:
     if not schema.feature_names:
         raise SchemaError("feature_names must name the columns: hazards are read from a table, by name")
-    for given, name in (("bins", schema.bins.name), ("event", schema.event)):
-        if name in schema.feature_names:
-            raise SchemaError(f"{given} names {name!r}, a column too: what follows the start is no column")
+    for given, each in zip(("bins", "event", "strata"), schema.counted().variables, strict=False):
+        if each.name in schema.feature_names:
+            why = "a stratum has no ratio" if given == "strata" else "what follows the start is no column"
+            raise SchemaError(f"{given} names {each.name!r}, a column too: {why}")
     levels: Any = schema.transform[0]
     if levels.kind == "levels" and [each.name for each in levels.outcomes] not in ([], [schema.event]):
         raise SchemaError(f"outcomes of Levels must be the event {schema.event!r} alone, or none")
@@ -295,11 +324,12 @@ def _check_constant(schema: HazardSchema) -> None:
 
 def _check_events(schema: HazardSchema) -> None:
     if schema.expected_events is not None:
-        events = whole("expected_events", schema.expected_events, 1, "a public guess of the number of events")
-        most = max(events // _EVENTS_PER_BIN, 2)
-        if schema.periods * _EVENTS_PER_BIN > events:
-            text = f"bins has {schema.periods} bins for {events} expected events: with fewer than ten a bin the ratio"
-            raise SchemaError(f"{text} is wrong; take at most {most}")
+        events = as_int("expected_events", schema.expected_events, 1, "a public guess of the number of events")
+        strata = schema.baselines
+        if schema.periods * strata * _EVENTS_PER_BIN > events:
+            held = f"{schema.periods} bins" + (f" in each of {strata} strata" if strata > 1 else "")
+            text = f"bins has {held} for {events} expected events: with fewer than ten a bin the ratio"
+            raise SchemaError(f"{text} is wrong; take at most {max(events // (_EVENTS_PER_BIN * strata), 2)}")
         settle(schema, expected_events=events)
 
 
@@ -336,17 +366,19 @@ HazardMoments, RealHazardMoments = containers("Hazard", HazardSchema, _TABLE, _A
 
 
 class _Persons(NamedTuple):
-    """Columns as they come in ``(n, columns)``, the bin of each time, whether the event happened in it, and the time;
-    infinite beyond the last edge, ``(n,)``."""
+    """Columns as they come in ``(n, columns)``, the bin of each time, whether the event happened in it, and the time,
+    infinite beyond the last edge, and the stratum, ``(n,)``.
+    """
 
     rows: NDArray[np.float64]
     bins: NDArray[np.intp]
     events: NDArray[np.bool_]
     times: NDArray[np.float64]
+    strata: NDArray[np.intp]
 
     def part(self, where: slice | NDArray[np.bool_]) -> _Persons:
         """Some of them."""
-        return _Persons(self.rows[where], self.bins[where], self.events[where], self.times[where])
+        return _Persons(self.rows[where], self.bins[where], self.events[where], self.times[where], self.strata[where])
 
 
 def measured_hazards(
@@ -370,7 +402,7 @@ def measured_hazards(
 def hazards_of_readable(
     schema: HazardSchema, X: Any, y: Any, values: Mapping[str, Values], progress: bool = False
 ) -> tuple[Moments, LeftOut]:
-    """The sums of the persons of whom every value can be read, and which others were left out.
+    """Return the sums over persons with readable values only, and the excluded persons.
 
     Raises:
         DataError: as for :func:`measured_hazards`.
@@ -386,17 +418,17 @@ def _read(
     """Persons, and by column and what it holds which of them cannot be read."""
     if y is not None:
         raise DataError("hazards have no y; put the time and the event into X, beside the columns")
-    clock, event = schema.counted().variables
-    columns = moments.cells.readings_of(X, [*schema.feature_names, clock.name, event.name])
-    cells = {each.name: moments.cells.cells_in(each, columns[each.name]) for each in (clock, event)}
+    clock, event, *strata = counted = schema.counted().variables
+    columns = moments.cells.readings_of(X, [*schema.feature_names, *(each.name for each in counted)])
+    cells = {each.name: moments.cells.cells_in(each, columns[each.name]) for each in counted}
     rows = np.column_stack([_numbers(schema, name, columns[name]) for name in schema.feature_names])
     gone = np.isnan(rows)
     if refuse:
-        for each in (clock, event):
+        for each in counted:
             moments.cells.require_cells(each, columns[each.name], cells[each.name])
         if gone.any():
             bad = zip(schema.feature_names, np.atleast_1d(gone.any(axis=0)), strict=True)
-            wrong = moments.arrays.listed([name for name, any_ in bad if any_])
+            wrong = listed([name for name, any_ in bad if any_])
             raise RecordError(f"X has gaps, or values that are no numbers, in {wrong}; correct or impute them")
     why = {(repr(name), moments.readable.NO_CELL): result < 0 for name, result in cells.items()}
     levels = moments.code_rows.levels_of(schema)
@@ -407,14 +439,15 @@ def _read(
     bins = np.append(schema.in_bin, [schema.periods, -1])[cells[clock.name]]
     died = (cells[event.name] == 1) & (bins < schema.periods)  # who is seen beyond the last edge is censored at it
     times = np.where(bins < schema.periods, columns[clock.name].numbers, np.inf)
-    return _Persons(rows, np.minimum(bins, schema.periods - 1), died, times), why
+    stratum = cells[strata[0].name] if strata else np.zeros_like(bins)
+    return _Persons(rows, np.minimum(bins, schema.periods - 1), died, times, stratum), why
 
 
 def _numbers(schema: HazardSchema, name: str, column: Readings) -> NDArray[np.float64]:
     """A column's numbers, or 0 and 1 of its two declared texts; NaN where it is neither."""
     levels = moments.code_rows.levels_of(schema)
-    told = None if levels is None else levels.of(name)
-    return column.numbers if told is None else told.codes(column)[0]
+    texts = None if levels is None else levels.of(name)
+    return column.numbers if texts is None else texts.codes(column)[0]
 
 
 def _summed(schema: HazardSchema, persons: _Persons, values: Mapping[str, Values], progress: bool) -> Moments:
@@ -424,11 +457,23 @@ def _summed(schema: HazardSchema, persons: _Persons, values: Mapping[str, Values
             part = persons.part(slice(start, start + _ROWS))
             for total in sums.values():
                 total.admit(len(part.rows))
-            unit, residuals, roots = _mapped(schema, part, values)
-            _add_score(schema, unit, residuals, sums["g"].partial)
-            _add_information(schema, unit, roots, sums["H"].partial)
+            for stratum in range(schema.baselines):
+                own, first = _of_stratum(schema, values, stratum)
+                unit, residuals, roots = _mapped(schema, part.part(part.strata == stratum), own)
+                _add_score(schema, unit, residuals, sums["g"].partial, first)
+                _add_information(schema, unit, roots, sums["H"].partial, first)
             advance(len(part.rows))
     return HazardMoments(schema, sums["g"].result(), sums["H"].result(), len(persons.rows))
+
+
+def _of_stratum(schema: HazardSchema, values: Mapping[str, Values], stratum: int) -> tuple[dict[str, Values], int]:
+    """Return a stratum's own weights and clock, and the place of its first bin."""
+    columns, cells = schema.features - 1, len(schema.in_bin)
+    first, w = columns + stratum * schema.periods, values["w"]
+    own = {"w": Values(np.r_[w.integers[:columns], w.integers[first : first + schema.periods]], w.exponent)}
+    if "c" in values:
+        own["c"] = Values(values["c"].integers[stratum * cells :][:cells], PART_BITS)
+    return own, first
 
 
 def _mapped(schema: HazardSchema, persons: _Persons, values: Mapping[str, Values]) -> tuple[Whole, Whole, Whole]:
@@ -445,8 +490,8 @@ def _hazards(schema: HazardSchema, unit: Whole, w: Values) -> Whole:
     """mu of every person and bin, ``(n, K)``, in steps of 2**-32; 2 where it is above 1, which passes the cap."""
     columns = unit.shape[1] - 1
     weights = w.integers.astype(np.float64)
-    whole = (unit[:, :columns] @ weights[:columns])[:, None] + unit[:, -1:] * weights[columns:]
-    fitted = whole * math.ldexp(schema.clip_norm / float(schema.steps), -w.exponent)
+    scores = (unit[:, :columns] @ weights[:columns])[:, None] + unit[:, -1:] * weights[columns:]
+    fitted = scores * math.ldexp(schema.clip_norm / float(schema.steps), -w.exponent)
     pairs = np.stack([np.zeros(fitted.size), fitted.reshape(-1)], axis=1)
     exponentials = moments.gradient_map.exponentials(pairs, 0)[:, 1].reshape(fitted.shape)
     mu = np.floor(np.ldexp(exponentials, _BITS - _EXPONENTIAL_BITS))
@@ -496,21 +541,21 @@ def _decay(mu: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.minimum(value + 1.0, 1.0)
 
 
-def _add_score(schema: HazardSchema, unit: Whole, residuals: Whole, into: Whole) -> None:
+def _add_score(schema: HazardSchema, unit: Whole, residuals: Whole, into: Whole, first: int) -> None:
     """Add sum_j r_j u_j of every person, each entry cut toward zero to a whole number of wire steps."""
     columns, down = unit.shape[1] - 1, schema.grid_bits - _BITS
     together = residuals.sum(axis=1)[:, None]
     into[:columns] += np.trunc(np.ldexp(together * unit[:, :columns], down)).sum(axis=0)
-    into[columns:] += np.trunc(np.ldexp(residuals * unit[:, -1:], down)).sum(axis=0)
+    into[first : first + schema.periods] += np.trunc(np.ldexp(residuals * unit[:, -1:], down)).sum(axis=0)
 
 
-def _add_information(schema: HazardSchema, unit: Whole, variances: Whole, into: Whole) -> None:
+def _add_information(schema: HazardSchema, unit: Whole, variances: Whole, into: Whole, first: int) -> None:
     """Add a_j a_j' of every person and bin, a_j the root of v_j times u_j cut toward zero."""
     columns, most = unit.shape[1] - 1, float(schema.steps) ** 2
     for place, variance in enumerate(variances.T):
         roots = np.trunc(unit * (np.sqrt(variance / _ONE) * moments.gradient_map.SHY)[:, None])
         roots *= (np.vecdot(roots, roots) * _ONE <= most * variance)[:, None]
-        block, own = roots.T @ roots, columns + place
+        block, own = roots.T @ roots, first + place
         into[:columns, :columns] += block[:columns, :columns]
         into[:columns, own] += block[:columns, -1]
         into[own, :columns] += block[-1, :columns]
@@ -521,10 +566,10 @@ def _add_information(schema: HazardSchema, unit: Whole, variances: Whole, into: 
 
 
 def _square(schema: HazardSchema, weights: Mapping[str, float], adjacency: Adjacency) -> float:
-    """A person over all periods adds sum r_j u_j, at most M R long, and sum v_j u_j u_j', at most M R^2, for any w, c.
+    """Return the square of mu of one person, who adds at most M R to the score and M R^2 to the information.
 
-    Two of them: 2 M R by the triangle, and sqrt 2 M R^2, because both matrices are positive (docs/sensitivity.md). Not
-    the Poisson row, whose replace-one bound needs information of rank one.
+    Two persons are at most 2 M R apart by the triangle inequality, and sqrt 2 M R^2, because both matrices are positive
+    (docs/sensitivity.md). The Poisson bound does not apply: for replace-one it needs information of rank one.
     """
     score = weights.get("g", 0.0) * (schema.cap * schema.clip_norm) ** 2
     information = weights.get("H", 0.0) * (schema.cap * schema.clip_norm**2) ** 2
@@ -538,7 +583,7 @@ def _pairs(schema: HazardSchema, _: Mapping[str, float]) -> list[tuple[Record, R
 
 
 def _person(schema: HazardSchema, place: int, m: int, *, event: bool) -> Record:
-    """A person whose row is the place alone, with this hazard in the one period; at the event r is 1 where m is 0."""
+    """Return a person with a row of one entry and this hazard in the one period; at the event r is 1 where m is 0."""
     R = schema.steps
     root = math.isqrt(R * R * int(m * m / math.expm1(m / ONE) / ONE) // ONE) if m else 0
     ends: dict[str, Any] = {"r": [[0, R if event else -(m * R // ONE)]], "a": [[place, root]] if root else []}
@@ -548,6 +593,6 @@ def _person(schema: HazardSchema, place: int, m: int, *, event: bool) -> Record:
 KIND = Kind(
     schema=HazardSchema, moments=HazardMoments, units=RealHazardMoments, measure=measured_hazards,
     readable=hazards_of_readable, in_batches=lambda _: False, square=_square, proved="gH",
-    named=lambda schema: (*schema.feature_names, schema.bins.name, schema.event),
+    named=lambda schema: (*schema.feature_names, *(each.name for each in schema.counted().variables)),
     worst=WorstPair(_pairs, added(of_score)),
 )  # fmt: skip

@@ -99,7 +99,7 @@ def measured_mean(schema: MeanSchema, X: Any, y: Any, _: Mapping[str, Values], p
 
 
 def mean_terms(schema: MeanSchema, X: Any, y: Any, *_: Any) -> RecordTerms:
-    """What each record adds; of ``y`` only its length is read.
+    """Return each record's contribution; only the length of ``y`` is read.
 
     Raises:
         DataError: as :func:`measured_mean`.
@@ -111,12 +111,12 @@ def mean_terms(schema: MeanSchema, X: Any, y: Any, *_: Any) -> RecordTerms:
 
 def _of_one_class(schema: MeanSchema, X: Any, y: Any) -> Iterator[tuple[Any, NDArray[np.intp]]]:
     for rows, labels in moments.input_validation.pairs(X) if y is None else ((X, y),):
-        records, given = (
+        records, shape = (
             moments.input_validation.check_features(schema, rows).shape[0],
             moments.input_validation.as_rows(labels, "y").shape,
         )
-        if not given or given[0] != records:
-            raise DataError(f"X has {records} rows and y has shape {given}; give one label or target per row")
+        if not shape or shape[0] != records:
+            raise DataError(f"X has {records} rows and y has shape {shape}; give one label or target per row")
         yield rows, np.zeros(records, np.intp)
 
 

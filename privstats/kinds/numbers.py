@@ -1,7 +1,8 @@
-"""Bounded numbers beside count tables: their sums, sensitivity and worst pairs. Loaded where a plan has numbers.
+"""Sum bounded numbers next to count tables, with their sensitivity and worst pairs.
 
-A number is z whole steps from the middle of its range, cut to -4096..4096, so z^2 is at most 4096^2. A record adds z
-and z^2 in its group, and 1 in the number's own table; where it is missing, that 1 alone. Proof: docs/sensitivity.md.
+A number is z integer steps from the middle of its range, truncated to -4096..4096, so z^2 is at most 4096^2. A record
+adds z and z^2 in its group, and 1 in the number's own table; where the number is missing, that 1 alone. Proof:
+docs/sensitivity.md. Only plans with numbers load this module.
 """
 
 from __future__ import annotations
@@ -16,12 +17,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privstats.errors import SchemaError
+from privstats.intake.meaning import checked_names
 from privstats.kinds.worst import Record
 from privstats.moments.record_sums import Term
 from privstats.schema.base import Adjacency
 from privstats.schema.variables import is_finite
 from privstats.transforms.columns import MISSING_CELL, require_switch
-from privstats.transforms.reading import checked_names
 
 if TYPE_CHECKING:
     from privstats.kinds.counts import CountSchema
@@ -35,16 +36,19 @@ _Numbers = Mapping[str, NDArray[np.float64]]
 
 @dataclass(frozen=True)
 class Number:
-    """A bounded number, whose sum and square are released beside the tables, for all records or by group.
+    """A bounded number; its sum and sum of squares are released next to the tables, for all records or by group.
 
-    It is counted from the middle of its range, in halves of it, rounded to 1/4096: ``z = (value - middle) / half``,
-    so -1 <= z <= 1. A value beyond the bounds has no cell, as in a :class:`Bins` with ``open="none"``.
+    The value is measured from the middle of its range, in units of half the range, rounded to 1/4096:
+    ``z = (value - middle) / half``, so -1 <= z <= 1. A value beyond the bounds has no cell, as in a :class:`Bins` with
+    ``open="none"``.
 
     Args:
-        name: of the column.
+        name: the column's name.
         low, high: bounds from public knowledge, in the column's unit.
-        by: variables of the same schema, in whose crossed cells it is summed apart; empty: over all records.
-        missing: a missing value adds nothing, and its record counts in a cell of its own; without it, it has no cell.
+        by: variables of the schema; the number is summed separately in each of their crossed cells. Empty: over all
+            records.
+        missing: whether a missing value adds nothing and its record counts in a separate cell; otherwise it has no
+            cell.
 
     Example:
         >>> hours = ps.Number("hours", 0, 80)
@@ -73,7 +77,7 @@ class Number:
 
     @property
     def edges(self) -> tuple[float, float]:
-        """Both bounds."""
+        """The lower and upper bound."""
         return self.low, self.high
 
     @property
@@ -83,29 +87,29 @@ class Number:
 
     @property
     def half(self) -> float:
-        """How far from the middle a value counts 1."""
+        """The distance from the middle at which a value counts 1."""
         return (self.high - self.low) / 2
 
     def of_steps(self, steps: int) -> float:
-        """The value of so many steps from the middle."""
+        """Return the value that is ``steps`` steps from the middle."""
         return self.middle + steps / STEPS * self.half
 
     @property
     def cells(self) -> tuple[str, ...]:
-        """Where a record counts beside its sum, so that the release knows how many gave the number."""
+        """The cells in which a record counts, so that the release has the number of records with a value."""
         return ("given", *((MISSING_CELL,) * self.missing))
 
 
 def numbers_of(schema: CountSchema) -> tuple[Number, ...]:
-    """The numbers that a schema was given, as plans or files have them, checked.
+    """Check a schema's numbers, as plans or files have them, and return them.
 
     Raises:
-        SchemaError: one is none, or names a group that is no variable.
+        SchemaError: an entry is no number, or names a group that is no variable.
     """
-    given = schema.numbers
-    if not isinstance(given, tuple | list) or not given:
+    entries = schema.numbers
+    if not isinstance(entries, tuple | list) or not entries:
         raise SchemaError("numbers must be a tuple with at least one entry")
-    numbers = tuple(number_of(each) for each in given)
+    numbers = tuple(number_of(each) for each in entries)
     names = [getattr(each, "name", None) for each in schema.variables]
     checked_names("numbers and variables", (*(each.name for each in numbers), *filter(None, names)))
     for number in numbers:
@@ -118,24 +122,24 @@ def numbers_of(schema: CountSchema) -> tuple[Number, ...]:
 
 
 def number_of(value: Any) -> Number:
-    """A number, also from a plan file's table.
+    """Return a number, also from a plan file's table.
 
     Raises:
-        SchemaError: it is none.
+        SchemaError: the value is no number.
     """
     if isinstance(value, Number):
         return value
     known = {field.name for field in fields(Number)}
-    given = set(value) if isinstance(value, Mapping) else set()
-    if not {"name", "low", "high"} <= given <= known:
+    keys = set(value) if isinstance(value, Mapping) else set()
+    if not {"name", "low", "high"} <= keys <= known:
         raise SchemaError("a number has name, low and high, and may have by and missing; write [[schema.numbers]]")
     return Number(**value)
 
 
 def steps_of(number: Number, values: NDArray[np.float64], given: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """Whole steps from the middle of the range, ``(n,)``: the nearest, of two the even one; 0 where none was given.
+    """Return integer steps from the middle of the range, ``(n,)``, rounded half to even; 0 for missing values.
 
-    Cut to the range, so that no value and no rounding passes it.
+    The steps are truncated to the range, so that no value and no rounding passes it.
 
     Example:
         >>> from privstats.kinds.numbers import steps_of
@@ -177,7 +181,7 @@ def number_sums(schema: CountSchema, cells: _Cells, numbers: _Numbers) -> tuple[
 
 
 def number_terms(schema: CountSchema, cells: _Cells, numbers: _Numbers) -> Iterator[Term]:
-    """What each record adds to x and q; arguments as of :func:`number_sums`."""
+    """Yield each record's contribution to x and q; arguments as of :func:`number_sums`."""
     for groups, steps in _in_groups(schema, cells, numbers):
         z = steps[:, None].astype(np.float64)
         yield Term({"x": (z, None), "q": (z * z, None)}, groups)
@@ -186,7 +190,7 @@ def number_terms(schema: CountSchema, cells: _Cells, numbers: _Numbers) -> Itera
 def _in_groups(
     schema: CountSchema, cells: _Cells, numbers: _Numbers
 ) -> Iterator[tuple[NDArray[np.intp], NDArray[np.int64]]]:
-    """Of each number the place of every record's group in x and q, and its steps."""
+    """Yield, for each number, the index of every record's group in x and q, and the record's steps."""
     declared = schema.numbers or ()
     for number, own in zip(declared, cells[-len(declared) :], strict=True):
         group, missing = np.divmod(own, len(number.cells))
@@ -206,10 +210,10 @@ def square_with_numbers(schema: CountSchema, weights: Mapping[str, float], adjac
 
 
 def _apart(number: Number, T: float, x: float, q: float) -> float:
-    """What two values of a number are apart at most.
+    """Return the largest distance of two values of a number.
 
-    In one group ``d^2 (x + q s^2)`` with d = z - z', s = z + z' and \\|d| + \\|s| <= 2. In two groups, or where one is
-    missing, both count in full.
+    In one group it is ``d^2 (x + q s^2)`` with d = z - z', s = z + z' and \\|d| + \\|s| <= 2. In two groups, or where
+    one value is missing, both count in full.
     """
     d = _turn(x, q)
     other = 2 * (T + x + q) if number.by else 2 * T + x + q if number.missing else 0.0
@@ -217,7 +221,7 @@ def _apart(number: Number, T: float, x: float, q: float) -> float:
 
 
 def _turn(x: float, q: float) -> float:
-    """Where ``d^2 (x + q (2 - d)^2)`` is largest within 1 <= d < 2; 1 where it rises up to d = 2."""
+    """Return the d in 1 <= d < 2 with the largest ``d^2 (x + q (2 - d)^2)``; 1 where it rises up to d = 2."""
     return (3 - math.sqrt(1 - 2 * x / q)) / 2 if 2 * x < q else 1.0
 
 
@@ -225,7 +229,8 @@ def pairs_with_numbers(
     schema: CountSchema, weights: Mapping[str, float], one: Record, other: Record
 ) -> list[tuple[Record, Record]]:
     """Pairs of records, one of which is the worst at these weights of squared wire steps: in the same cells and in
-    others, with numbers at both ends, d apart, and missing."""
+    others, with numbers at both ends, d apart, and missing.
+    """
     numbers = schema.numbers or ()
     turn = STEPS - round(STEPS * _turn(weights.get("x", 0.0), weights.get("q", 0.0) * STEPS**2))
     first = _with(one, {number.name: STEPS for number in numbers})
@@ -237,7 +242,7 @@ def pairs_with_numbers(
 
 
 def _with(record: Record, steps: Mapping[str, int | None]) -> Record:
-    """Numbers of so many steps, or missing, each in its own table's cell."""
+    """Return the record with these numbers in steps, or missing, each in its own table's cell."""
     cells = {name: int(each is None) for name, each in steps.items()}
     return {
         **record,

@@ -1,14 +1,14 @@
-"""The sums of whole parties, and how one party's records become one direction of whole numbers.
+"""Sum over complete parties: one party's records become one direction in integers.
 
-A function of all records of one party, so parts of a party do not add; parties do. The direction is
-where a softmax descends to over all of its whole-numbered rows, from zero or from W: its gradient is an exact sum of
-whole numbers at whole-numbered weights, and what is done to the weights is one IEEE operation per entry at a time, so
-it is the same bits in any order, batch, container and BLAS. The whole numbers that it is cut to are shortened as such.
+The direction is a function of all records of one party, so parts of a party do not add; parties do. It is the descent
+of a softmax over all integer rows of the party, from zero or from W. The gradient is an exact sum of integers at
+integer weights, and the weights change by one IEEE operation per entry at a time. So the bits are equal in any order,
+batch, container and BLAS. The direction is truncated to integers, which are then clipped exactly.
 
 A party descends in whole numbers, and its task word names the descent. Thirty steps over a party's rows in floats
 would depend on order and batches, and a ridge step on its exact sums, which would not, is up to three points worse.
 Gradients at whole-numbered weights are exact sums, so the direction is the same bits anywhere, without a solver; the
-rows are held instead. No bound and no field of the plan says which direction is sent, so another one gets another
+rows are held instead. No bound and no field of the plan states which direction is sent, so another one gets another
 word for ``task``: a library that does not know the word refuses the plan, and digests differ.
 """
 
@@ -124,7 +124,7 @@ class PartySchema(Schema):
 
     @property
     def rows(self) -> ClassSchema:
-        """How a party's records are read, before its direction is taken: on a finer grid."""
+        """The class schema, on a finer grid, that reads a party's records before its direction is computed."""
         return class_rows(self, self.classes)
 
     @property
@@ -162,9 +162,8 @@ class PartyUpdateSchema(PartySchema):
     of a row, and sends what the descent adds to W, at length 1. ``PartyRounds`` chooses W.
 
     Guarantee:
-        That of :class:`PartySchema`, for *every* W: what is sent is shortened in the same whole numbers after the
-        descent, wherever that began. No plan goes without DP: two exact sums at chosen weights tell more of a party
-        than one.
+        That of :class:`PartySchema`, for *every* W: the sent direction is clipped in integers after the descent, from
+        any start. No plan may be without DP: two exact sums at chosen weights reveal more about a party than one.
 
     Args:
         as for :class:`PartySchema`.
@@ -178,7 +177,7 @@ class PartyUpdateSchema(PartySchema):
         {'W': (2, 2)}
         >>> from privstats.schema.public_values import Published, Values
         >>> start = Published.of({"W": Values.rounded([[-8.0, 0.0], [8.0, 0.0]])})
-        >>> X, y = [[1.0, 0.0], [-1.0, 0.0], [0.0, 1.0]], [1, 0, 1]  # W tells the first two apart, and not the third
+        >>> X, y = [[1.0, 0.0], [-1.0, 0.0], [0.0, 1.0]], [1, 0, 1]  # W separates the first two, and not the third
         >>> ps.measure(schema, X, y, published=start).real().P.round(1).tolist()
         [[0.0, -0.7], [0.0, 0.7]]
     """
@@ -192,7 +191,7 @@ class PartyUpdateSchema(PartySchema):
 
     @classmethod
     def of(cls, schema: PartySchema) -> PartyUpdateSchema:
-        """The same parties and bounds."""
+        """Return the update schema for the parties and bounds of ``schema``."""
         return cls(**{each.name: getattr(schema, each.name) for each in fields(schema)})
 
     @property
@@ -230,21 +229,21 @@ _FACTOR_BITS = 32
 
 
 def direction(blocks: Sequence[Block], classes: int, features: int, start: Values | None = None) -> NDArray[np.float64]:
-    """By how much thirty accelerated steps move the weights of a softmax, at length 1, ``(C, d)``; or zeros.
+    """Return the change of a softmax's weights after thirty accelerated steps, at length 1, ``(C, d)``; or zeros.
 
     With e = sum |x|^2 / n a step is ``W += (C / e) (Y - P)'X / n``: at zero the curvature is that of the rows over C,
     so neither their length nor the number of classes decides how far a step goes. Steps are Nesterov's (1983),
     without an intercept or a penalty: their number is the penalty.
 
     Guarantee:
-        The same bits for the same records in any order and blocks, on any machine: entries of weights are whole numbers
-        of at most 2**28, so a logit of at most 65,536 features is a sum of whole numbers below 2**53.
+        Equal bits for equal records in any order and blocks, on any machine: entries of weights are integers of at most
+        2**28, so a logit of at most 65,536 features is a sum of integers below 2**53.
 
     Args:
         blocks: all rows of the party, in steps of 2**-16.
         classes: C.
         features: d.
-        start: the weights that it starts from, ``(C, d)``, cut to some 2**10 beside rows of norm 1; None: zero.
+        start: the initial weights, ``(C, d)``, truncated to about 2**10 for rows of norm 1; None: zero.
 
     Raises:
         DataError: more than 2**27 records.
@@ -290,16 +289,16 @@ class RealPartyMoments(RealMoments):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PartyMoments(Moments):
-    """The sum on the grid, exact: P int64, ``(C, d)``.
+    """The exact sum on the grid: P int64, ``(C, d)``.
 
     Attributes:
         schema: what was measured.
         records: 1 for a party that has any records, 0 for one without: a party counts as one record of its schema.
-        clip_report: what the clip did to its rows; stays with the party and is ignored by ``==``.
+        clip_report: the clip's effect on the rows; stays with the party and is ignored by ``==``.
         published: digest of the weights that the descent started from; empty where it started from zero.
 
     Raises:
-        DataError: another shape than the schema says, or one party's direction that is longer than 1.
+        DataError: another shape than the schema's, or one party's direction that is longer than 1.
     """
 
     shown: ClassVar[tuple[str, ...]] = ("classes", "features")
@@ -325,11 +324,11 @@ class PartyMoments(Moments):
 def measured_parties(
     schema: PartySchema, X: Any, y: Any, values: Mapping[str, Values], progress: bool = False
 ) -> PartyMoments:
-    """One party's direction, from all of its records; of an update from the published W.
+    """Compute one party's direction from all of its records; an update starts from the published W.
 
     Guarantee:
-        Unit one party. ``|P|_F <= 2**grid_bits`` in whole numbers, for any records and whatever float64 does; zeros for
-        a party without records, or whose records are all 0.
+        Unit: one party. ``|P|_F <= 2**grid_bits`` in integers, for any records and any float64 error; zeros for a party
+        without records, or with records that are all 0.
 
     Raises:
         DataError: arrays that are no records of this schema.
@@ -358,12 +357,11 @@ def cut(V: NDArray[np.float64], steps: int) -> NDArray[np.int64]:
 
 
 def shortened(ray: NDArray[np.int64], steps: int) -> NDArray[np.int64]:
-    """A whole-numbered ray as it stands, or shortened by one factor and cut toward zero until it is no longer than
-    ``steps``.
+    """Clip an integer ray to the length ``steps`` by one factor, truncated toward zero.
 
     Guarantee:
-        Of the numbers alone: ``sum out**2 <= steps**2`` holds exactly, for every ray with entries of at most
-        ``steps <= 2**20``. With t = floor(2**32 steps / |ray|) an entry becomes at most ``|v| t / 2**32``.
+        ``sum out**2 <= steps**2`` holds exactly, for every ray with entries of at most ``steps <= 2**20``. With
+        t = floor(2**32 steps / |ray|) an entry becomes at most ``|v| t / 2**32``.
     """
     square = _squared_length(ray)
     if square <= steps**2:
@@ -374,7 +372,7 @@ def shortened(ray: NDArray[np.int64], steps: int) -> NDArray[np.int64]:
 
 
 def _squared_length(ray: NDArray[np.int64]) -> int:
-    """The sum of squares, exactly: in int64 where no sum of so many can pass it, else in Python's integers."""
+    """Return the exact sum of squares: in int64 where the sum cannot overflow, else in Python's integers."""
     most = max(int(ray.max()), -int(ray.min()))
     if most**2 * ray.size < 1 << 63:
         return int(np.vdot(ray, ray))
@@ -386,7 +384,8 @@ def _squared_length(ray: NDArray[np.int64]) -> int:
 
 def _square(_: PartySchema, weights: Mapping[str, float], adjacency: Adjacency) -> float:
     """The record of a party schema is a party: a vector of norm at most 1, so 1, and 4 for two that are opposed. Both
-    are attained."""
+    are attained.
+    """
     return (1 if adjacency == "add-remove" else 4) * weights.get("P", 0.0)
 
 

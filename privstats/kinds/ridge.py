@@ -21,29 +21,23 @@ from privstats.kinds.classes import ClassSchema
 from privstats.kinds.worst import Record, Sums, WorstPair, added, dense, record_of, rows_of, wire
 from privstats.moments.base import Moments, RealMoments
 from privstats.schema.base import Adjacency, Predicted, Schema, Statistic, by_letter, letters_of
-from privstats.schema.checks import GIVEN, check_coarseness, checked_vectors, settle, size, whole
+from privstats.schema.checks import GIVEN, as_int, check_coarseness, checked_vectors, settle, size
 from privstats.schema.kinds import bare
 from privstats.transforms import Transform
 
 if TYPE_CHECKING:
     from privstats.moments.clip_report import ClipReport
 
+# fmt: off
 RIDGE_TABLE: tuple[Statistic, ...] = (
-    Statistic(
-        "G",
-        "fold",
-        ("feature", "feature"),
-        (2, 0),
-        meaning="the sum of products of every two features",
-        symmetric=True,
-        share=0.5,
-    ),
-    Statistic(
-        "h", "fold", ("feature", "target"), (1, 1), meaning="the sum of products of features and targets", share=0.48
-    ),
+    Statistic("G", "fold", ("feature", "feature"), (2, 0), symmetric=True, share=0.5,
+        meaning="the sum of products of every two features"),
+    Statistic("h", "fold", ("feature", "target"), (1, 1), share=0.48,
+        meaning="the sum of products of features and targets"),
     Statistic("q", "fold", (), (0, 2), meaning="the sum of squared targets", share=0.02),
 )
 """Gram matrix, cross moments and target energy, in wire order."""
+# fmt: on
 
 LeftOut: TypeAlias = Literal["left out"]
 
@@ -62,13 +56,13 @@ class RidgeSchema(Schema):
         clip_norm: R, the norm to which every feature vector a is clipped.
         target_bound: Y, the norm to which every target vector b is clipped (for one target: the largest |b|).
         grid_bits: f; vectors of norm R and targets of norm Y are 2**f grid steps long. Between 2 and 20.
-        folds: F; every record lies in exactly one fold and each fold has its own (G, h, q), so that the penalty can be
+        folds: F; every record is in exactly one fold and each fold has its own (G, h, q), so that the penalty can be
             chosen from the released sums without another round. The sensitivity does not grow with F. At most 64.
         nonnegative: features are known to be >= 0.
         transform: public maps applied to the features before clipping.
-        feature_names: names of the columns that come in (before ``transform``), in order, as in :class:`ClassSchema`.
-        missing: ``"left out"``: the one target may be missing, and such a record adds nothing; None: it is refused, or
-            counts as one that cannot be read.
+        feature_names: names of the input columns (before ``transform``), in order, as in :class:`ClassSchema`.
+        missing: ``"left out"``: the one target may be missing, and such a record adds nothing; None: such a record is
+            refused, or counts as unreadable.
 
     Raises:
         SchemaError: naming the field, its bound and the remedy.
@@ -100,7 +94,7 @@ class RidgeSchema(Schema):
     missing: LeftOut | None = None
 
     def __post_init__(self) -> None:
-        settle(self, targets=whole("targets", self.targets, 1, "a regression needs a target"))
+        settle(self, targets=as_int("targets", self.targets, 1, "a regression needs a target"))
         settle(self, folds=_checked_folds(self.folds))
         settle(self, target_bound=size("target_bound", self.target_bound, "the largest target norm, publicly known"))
         settle(self, **checked_vectors(self))
@@ -131,7 +125,7 @@ class RidgeSchema(Schema):
 
 
 def _checked_folds(value: object) -> int:
-    folds = whole("folds", value, 1, "1 means no cross-validation")
+    folds = as_int("folds", value, 1, "1 means no cross-validation")
     if folds > _MAX_FOLDS:  # each has noise and an upload of its own
         raise SchemaError(f"folds must be at most {_MAX_FOLDS}, got {folds}: the upload grows with each; 5 is plenty")
     return folds
@@ -166,7 +160,7 @@ class RealRidgeMoments(RealMoments):
 
     @classmethod
     def of_sums(cls, schema: Schema, sums: Mapping[str, Any]) -> Self:
-        """From sums by letter and fold in wire steps."""
+        """Build moments from sums by letter and fold in wire steps."""
         folds = {f"fold_{letter}": array / schema.scale_of(letter) for letter, array in sums.items()}
         return cls(**{letter: array.sum(axis=0) / schema.scale_of(letter) for letter, array in sums.items()}, **folds)
 
@@ -175,16 +169,16 @@ class RealRidgeMoments(RealMoments):
 class RidgeMoments(Moments):
     """Exact ridge moments on the grid, int64, fold by fold: G = sum a a^T, h = sum a b^T, q = sum ||b||^2.
 
-    A record's fold is a public hash of its own grid vectors (see ``folds``), so that one record more or less leaves all
-    others where they are: the sensitivity of the fold-wise sums rests on that.
+    A record's fold is a public hash of its own grid vectors (see ``folds``), so that adding or removing one record
+    moves no other to another fold: the sensitivity of the fold-wise sums depends on that.
 
     Attributes:
         schema: what was measured.
         fold_G, fold_h, fold_q: per fold, ``(folds, d, d)``, ``(folds, d, targets)``, ``(folds,)``.
-        clip_report: what the clip did, and how many records there were; stays with the client, ignored by ``==``.
+        clip_report: the clip's effect, and the number of records; stays with the client, ignored by ``==``.
 
     Raises:
-        DataError: an array has another shape than the schema says, or the clip report a negative number of records.
+        DataError: an array has another shape than the schema's, or the clip report a negative number of records.
 
     Example:
         >>> schema = ps.RidgeSchema(2, clip_norm=2.0, target_bound=1.0, grid_bits=4)
@@ -228,7 +222,7 @@ class RidgeMoments(Moments):
         return None if self.clip_report is None else self.clip_report.records
 
     def real(self) -> RealRidgeMoments:
-        """The same moments in real units, float64: every integer divided by its scale."""
+        """Return the moments in real units, float64: every integer divided by its scale."""
         return RealRidgeMoments.of_sums(self.schema, self.wire())
 
 

@@ -21,7 +21,7 @@ from privstats.kinds.ridge import RidgeSchema
 from privstats.kinds.worst import ONE, Record, WorstPair, added, of_score, record_of
 from privstats.moments.base import Moments, containers
 from privstats.schema.base import Adjacency, Schema, Statistic, by_letter, letters_of
-from privstats.schema.checks import GIVEN, checked_vectors, settle, size, whole
+from privstats.schema.checks import GIVEN, as_int, checked_vectors, settle, size
 from privstats.schema.kinds import Kind
 from privstats.schema.public_values import Values
 from privstats.schema.rounds import NEEDS_PRIVACY, check_widths, class_rows, target_rows
@@ -30,26 +30,15 @@ from privstats.transforms import ByArm, ConstantFeature, Transform, output_featu
 if TYPE_CHECKING:
     from privstats.moments.record_sums import RecordTerms
 
+# fmt: off
 _LOGISTIC: tuple[Statistic, ...] = (
-    Statistic(
-        "g",
-        "pooled",
-        ("feature",),
-        (1, 1),
-        meaning="the sum of what each record would change in the model",
-        share=0.591,
-    ),
-    Statistic(
-        "H",
-        "pooled",
-        ("feature", "feature"),
-        (2, 0),
-        meaning="the sum of products of every two features, weighted by the variance of each predicted outcome",
-        symmetric=True,
-        share=0.409,
-    ),
+    Statistic("g", "pooled", ("feature",), (1, 1), share=0.591,
+        meaning="the sum of what each record would change in the model"),
+    Statistic("H", "pooled", ("feature", "feature"), (2, 0), symmetric=True, share=0.409,
+        meaning="the sum of products of every two features, weighted by the variance of each predicted outcome"),
 )
 """Score and information of a logistic regression; at these shares the information costs nothing beside the score."""
+# fmt: on
 
 _POISSON = tuple(replace(row, share=share) for row, share in zip(_LOGISTIC, (0.7, 0.3), strict=True))
 """Score and information of a Poisson regression."""
@@ -68,21 +57,21 @@ class ScoreSchema(Schema):
     """Score and information of a generalised linear model at published weights w.
 
     ``g = sum (y - m) u`` and ``H = sum v u u'`` over rows u of norm at most R: logistic ``m = 1 / (1 + exp(-w'u))``,
-    ``v = m (1 - m)``, y in {0, 1}; Poisson ``m = exp(w'u)``, cut to Y, ``v = m``, y cut to 0..Y. The bounds hold for
-    *every* w. A course builds the rounds (:class:`~privstats.course.Newton`).
+    ``v = m (1 - m)``, y in {0, 1}; Poisson ``m = exp(w'u)``, at most Y, ``v = m``, y truncated to 0..Y. The bounds hold
+    for *every* w. A course builds the rounds (:class:`~privstats.course.Newton`).
 
     Args:
         features: dimension d of the rows (after ``transform``), at least 2; end the transform in ``ConstantFeature``
             for an intercept.
-        clip_norm: R, the norm that rows are clipped to.
+        clip_norm: R, the norm to which rows are clipped.
         family: ``"logistic"`` or ``"poisson"``.
-        target_bound: Y, for a Poisson regression: counts beyond it are cut.
-        rate: a public guess of the mean outcome, which the first round starts from; helps where outcomes are rare.
-        outcomes: of rows by arm: how many columns y has, where it has several; they are not read here.
+        target_bound: Y, for a Poisson regression: counts beyond it are truncated.
+        rate: a public guess of the mean outcome, at which the first round starts; helps where outcomes are rare.
+        outcomes: with rows by arm, the number of columns of y if several; they are not read here.
         grid_bits, nonnegative, transform, feature_names: as in :class:`ClassSchema`. Where the transform ends in
-            ``ByArm``, the outcome is the arm that it takes out, u is the row of either arm, and y is read beside it
-            and adds nothing: a propensity of treatment (:class:`~privstats.Effect`).
-        missing: ``"outcome"``: the outcome is whether y is there, 1, or missing, 0, u is the whole row, and what y says
+            ``ByArm``, the outcome is the arm, u is the row of either arm, and y is read with it but adds nothing: a
+            propensity of treatment (:class:`~privstats.Effect`).
+        missing: ``"outcome"``: the outcome is 1 if y is present and 0 if missing, u is the full row, and the value of y
             adds nothing: a propensity of being observed.
 
     Raises:
@@ -152,7 +141,7 @@ class ScoreSchema(Schema):
 
     @property
     def appended(self) -> int:  # type: ignore[override]
-        """Of rows by arm the transform gives twice as many entries."""
+        """The number of appended features: with rows by arm the transform doubles the entries."""
         if not self.by_arm:
             return 0
         outputs = output_features(self.transform)  # of declared columns, which may say the features
@@ -178,7 +167,7 @@ class ScoreSchema(Schema):
 
     @property
     def rows(self) -> ClassSchema | RidgeSchema:
-        """How records are read: as those of two classes, or of a regression."""
+        """The schema that reads records: of two classes, or of a regression."""
         if self.by_arm or self.missing:
             features = self.features if self.missing else 2 * self.features
             missing = "left out" if self.missing else None
@@ -234,7 +223,7 @@ def _check_outcomes(schema: ScoreSchema) -> None:
         return
     if not schema.by_arm:
         raise SchemaError("outcomes are the columns of y beside rows by arm, which others lack: leave it out")
-    settle(schema, outcomes=whole("outcomes", schema.outcomes, 2, "leave it out where there is one"))
+    settle(schema, outcomes=as_int("outcomes", schema.outcomes, 2, "leave it out where there is one"))
 
 
 def _check_rate(schema: ScoreSchema) -> None:
@@ -294,7 +283,7 @@ def measured_scores(
 
 
 def score_terms(schema: ScoreSchema, X: Any, y: Any, values: Mapping[str, Values], *_: Any) -> RecordTerms:
-    """What each record adds to a round.
+    """Return each record's contribution to a round.
 
     Raises:
         DataError, RecordError: as :func:`measured_scores`.
@@ -315,7 +304,8 @@ def _mapped(
     schema: ScoreSchema, rows: NDArray[Any], targets: NDArray[Any], w: Values
 ) -> tuple[tuple[Whole, Whole, Whole], NDArray[np.bool_]]:
     """u ``(n, d)``, r ``(n,)`` and a ``(n, d)`` of every record, all zero for one that is not finite; and which
-    are."""
+    are.
+    """
     unit, outcomes, fine = _on_grid(schema, rows, targets)
     finite = fine.copy()
     mean = _means(schema, unit, w)
@@ -378,7 +368,8 @@ def _means(schema: ScoreSchema, unit: Whole, w: Values) -> Whole:
 
 def _square(schema: ScoreSchema, weights: Mapping[str, float], adjacency: Adjacency) -> float:
     """A record adds r u and v u u' with |u| <= R; logistic |r| = p, v = p (1 - p); Poisson r = y - m, v = m, both in
-    0..Y. Whatever was published: m is free in the bound (docs/sensitivity.md)."""
+    0..Y. Whatever was published: m is free in the bound (docs/sensitivity.md).
+    """
     score = weights.get("g", 0.0) * (schema.clip_norm * schema.outcome) ** 2
     information = weights.get("H", 0.0) * (schema.clip_norm**2 * schema.outcome) ** 2
     if schema.family == "logistic":
@@ -393,10 +384,10 @@ def _square(schema: ScoreSchema, weights: Mapping[str, float], adjacency: Adjace
 
 
 def _logistic(score: float, information: float) -> float:
-    """max over p in [0, 1] of score p^2 + information p^2 (1 - p)^2.
+    """Return the maximum over p in [0, 1] of score p^2 + information p^2 (1 - p)^2.
 
     Inside, 1 + rho (1 - p)(1 - 2p) = 0 with rho = information / score, and the smaller root is the maximum; at p = 1
-    the information is 0, so up to rho = (11 + 5 sqrt 5) / 2 it costs nothing beside the score.
+    the information is 0, so up to rho = (11 + 5 sqrt 5) / 2 it costs nothing in addition to the score.
     """
     if score == 0:
         return information / 16
@@ -406,7 +397,7 @@ def _logistic(score: float, information: float) -> float:
 
 
 def _pairs(schema: ScoreSchema, weights: Mapping[str, float]) -> list[tuple[Record, Record]]:
-    """What records can add at some weights: the means that matter, outcomes at both ends, one row or two."""
+    """Return candidate worst pairs at some weights: extreme means, outcomes at both ends, one row or two."""
     H, g = weights.get("H", 0.0), weights.get("g", 0.0)
     means = [ONE, ONE // 2]
     if schema.family == "logistic" and g and 8 * g < H:

@@ -1,9 +1,9 @@
-"""A score: what a published head says of records that it has not seen, counted in public cells.
+"""Score a published head: count its predictions for records it has not seen, in public cells.
 
-Each record is scored by itself and counts in one cell of every table. The head comes as bytes among the plan's
-published values. Its reader stands above this room and is announced by an entry point, as a brought module is; it
-gives scores and probabilities of rows, one row at a time. What follows from these is arithmetic on one record: no other
-record decides its cell.
+Each record is scored by itself and counts in one cell of every table. The head is stored as bytes among the plan's
+published values. Its reader is in a higher room and is announced by an entry point, like a room of contrib; the reader
+returns scores and probabilities of rows, one row at a time. The rest is arithmetic on one record: no other record
+decides its cell.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from privstats.kinds.classes import ClassSchema
 from privstats.kinds.counts import COUNT_TABLE, CountMoments, CountSchema, RealCountMoments, counted_terms, square
 from privstats.kinds.worst import Record, Sums, WorstPair, added, wire
 from privstats.schema.base import Schema, Statistic, letters_of
-from privstats.schema.checks import settle, size, whole
+from privstats.schema.checks import as_int, settle, size
 from privstats.schema.kinds import Kind
 from privstats.schema.public_values import Published, Values
 from privstats.schema.variables import Bins, Variable
@@ -56,32 +56,32 @@ _DIGEST = re.compile("[0-9a-f]{64}", re.ASCII)
 class ScoringSchema(Schema):
     """Counts of (label, predicted class, binned score) of a published head; :class:`~privstats.Scoring` builds one.
 
-    Of two classes there is one table: the label by the score of the second class in ``score_bins`` bins; the predicted
-    class is the half in which the score lies. Of more classes there are two: the label by the predicted class, and
-    whether that is right by the score of the predicted class; with ``by_class`` one more for every class, whether a
-    record is of it by its score, for one-vs-rest curves.
+    With two classes there is one table: the label by the score of the second class in ``score_bins`` bins; the half
+    with the score determines the predicted class. With more classes there are two tables: the label by the predicted
+    class, and correctness by the score of the predicted class; ``by_class`` adds one table for every class, membership
+    by score, for one-vs-rest curves.
 
     Guarantee:
-        Unit one record. Every record is scored by itself and counts 1 in exactly one cell of each of J tables, whatever
-        the head is and whatever the other records are: ``|T|^2 <= J``, and ``2 J`` under replace-one. Source: that of
-        count tables (docs/sensitivity.md). The promise is for the records that are scored, not for those that the head
-        was made from; without a promise a head can be built whose counts single out one record.
+        Unit: one record. Every record is scored by itself and counts 1 in exactly one cell of each of J tables, for any
+        head and any other records: ``|T|^2 <= J``, and ``2 J`` under replace-one. Source: that of count tables
+        (docs/sensitivity.md). The promise covers the records that are scored, not those that the head was trained on;
+        without a promise, counts of a specially built head can single out one record.
 
     Args:
         head: SHA-256 of the head, 64 hex digits, as its file has it; its bytes are the plan's published values.
-        head_bytes: how many there are: at most 32 MiB, and twice what a quadratic rule over these classes and columns
-            takes, beside the size of map and names.
+        head_bytes: the size of the head: at most 32 MiB, and at most twice a quadratic rule over these classes and
+            columns, plus the size of map and names.
         classes: number of labels C, at least 2; the head may know fewer of three and more.
-        features: dimension of the rows behind ``transform``.
-        score_bins: bins of equal width, public; an even number of 2 classes.
-        score: ``"probability"``, in 0..1 (of the predicted class of more than two, in 1/C..1); or ``"margin"``, the
-            score of the class less the largest of the others.
+        features: dimension of the rows after ``transform``.
+        score_bins: number of public bins of equal width; even for 2 classes.
+        score: ``"probability"``, in 0..1 (for more than two classes the predicted class's, in 1/C..1); or ``"margin"``,
+            the score of the class less the largest of the others.
         reach: with a margin: bins cover -reach..reach, and larger ones count in the outer bins.
-        by_class: of more than two classes: a table for every class.
-        cuts: of two classes: the inner edges of the bins of a probability, ``score_bins - 1`` of them, rising, with one
-            half among them; None for bins of equal width. Public, as all of a plan: :class:`~privstats.Scoring` takes
-            them from the releases of the head.
-        transform, class_names, feature_names: of the head, as in :class:`ClassSchema`.
+        by_class: for more than two classes: a table for every class.
+        cuts: for two classes: the ``score_bins - 1`` inner edges of a probability's bins, rising, with one half among
+            them; None for bins of equal width. They are public, like the complete plan: :class:`~privstats.Scoring`
+            chooses them from the releases of the head.
+        transform, class_names, feature_names: the head's, as in :class:`ClassSchema`.
 
     Raises:
         SchemaError: naming the field, its bound and the remedy.
@@ -126,7 +126,7 @@ class ScoringSchema(Schema):
         rows = self.rows  # whose checks are those of the fields that it takes
         settle(self, classes=rows.classes, features=rows.features, transform=rows.transform)
         settle(self, class_names=rows.class_names, feature_names=rows.feature_names)
-        settle(self, head_bytes=whole("head_bytes", self.head_bytes, 1, "the length of the head's file"))
+        settle(self, head_bytes=as_int("head_bytes", self.head_bytes, 1, "the length of the head's file"))
         if self.head_bytes > (most := self._most_bytes):
             raise SchemaError(
                 f"head_bytes is {self.head_bytes:,}, and a head of {self.classes} classes over {self.features} columns "
@@ -160,19 +160,19 @@ class ScoringSchema(Schema):
 
     @property
     def first_half(self) -> int:
-        """Of two classes, how many bins are of scores for which the first is predicted."""
+        """The number of bins, for two classes, with scores that predict the first class."""
         return self.score_bins // 2 if self.cuts is None else self.cuts.index(0.5) + 1
 
     @property
     def _most_bytes(self) -> int:
-        """Twice the largest rule, a float64 matrix for each class, and what the plan itself says of map and names."""
+        """The maximum size: twice the largest rule, a float64 matrix per class, plus the plan's map and names."""
         content = repr((to_builtins(self.transform), self.class_names, self.feature_names))
         rule = 16 * self.classes * (self.features + 1) ** 2
         return min(_MOST_BYTES, _LEAST_ROOM + rule + 4 * len(content))
 
     @cached_property
     def rows(self) -> ClassSchema:
-        """How records are read: as those of a class schema."""
+        """The class schema that reads records."""
         read = {"transform": self.transform, "class_names": self.class_names, "feature_names": self.feature_names}
         return ClassSchema(self.classes, self.features, "NA", 1.0, _ROW_BITS, **read)  # type: ignore[arg-type]
 
@@ -191,7 +191,7 @@ class ScoringSchema(Schema):
 
     @cached_property
     def sure_edges(self) -> tuple[float, ...]:
-        """The same of the predicted class's score, which is never low."""
+        """The edges of the bins of the predicted class's score, which is never low."""
         low, high = (0.0, self.reach) if self.reach is not None else (1 / self.classes, 1.0)
         return _equal(low, high, self.score_bins)
 
@@ -211,12 +211,12 @@ class ScoringSchema(Schema):
 
     @property
     def variables(self) -> tuple[Variable, ...]:
-        """What is known of a record once it is scored."""
+        """The variables of a scored record."""
         return self.counted.variables
 
     @property
     def tables(self) -> tuple[tuple[str, ...], ...]:
-        """Which of these are crossed."""
+        """The variables that each table crosses."""
         return self.counted.tables
 
     @property
@@ -258,16 +258,16 @@ def bytes_of(values: Mapping[str, Values]) -> bytes:
     Raises:
         PlanError: the values are no bytes.
     """
-    whole_numbers = values[HEAD].integers
-    if values[HEAD].exponent or whole_numbers.min() < 0 or whole_numbers.max() > 255:
+    numbers = values[HEAD].integers
+    if values[HEAD].exponent or numbers.min() < 0 or numbers.max() > 255:
         raise PlanError("the published head must be bytes, numbers from 0 to 255; ps.Scoring(head).published has them")
-    return whole_numbers.astype(np.uint8).tobytes()
+    return numbers.astype(np.uint8).tobytes()
 
 
 def published_head(data: bytes) -> Published:
     """The bytes of a head as values that a plan publishes."""
-    whole_numbers: NDArray[np.int64] = np.frombuffer(data, np.uint8).astype(np.int64)
-    return Published.of({HEAD: Values(whole_numbers, 0)})
+    numbers: NDArray[np.int64] = np.frombuffer(data, np.uint8).astype(np.int64)
+    return Published.of({HEAD: Values(numbers, 0)})
 
 
 def _all_parts(values: Sequence[Any]) -> bool:
@@ -275,7 +275,7 @@ def _all_parts(values: Sequence[Any]) -> bool:
 
 
 def _checked_bins(value: object, classes: int, *, equal: bool) -> int:
-    bins = whole("score_bins", value, 2, "20 suits most heads")
+    bins = as_int("score_bins", value, 2, "20 suits most heads")
     if bins > _MOST_BINS or (classes == 2 and equal and bins % 2):
         raise SchemaError(
             f"score_bins must be at most {_MOST_BINS}, and of two classes an even number, so that one half is each "
@@ -334,7 +334,7 @@ def scoring_terms(schema: ScoringSchema, X: Any, y: Any, values: Mapping[str, Va
 def _scored(
     schema: ScoringSchema, X: Any, y: Any, values: Mapping[str, Values], progress: bool
 ) -> Iterator[tuple[NDArray[np.bool_], list[NDArray[np.intp]]]]:
-    """Which records of a piece count, and the cells of those in every table."""
+    """Yield, piece by piece, which records count, and their cells in every table."""
     from privstats.plug_ins import named
 
     make = named("privstats.published", schema.task, "a plan of a score", PlanError)
@@ -350,7 +350,7 @@ def _scored(
 def cells_of_scores(
     schema: ScoringSchema, scores: Real, shares: Real, labels: NDArray[np.intp]
 ) -> list[NDArray[np.intp]]:
-    """The cell of every record in every table, ``(n,)`` each.
+    """Return the cell of every record in every table, ``(n,)`` each.
 
     Args:
         schema: the schema.
@@ -358,7 +358,7 @@ def cells_of_scores(
         labels: ``(n,)``, 0..C-1.
 
     Guarantee:
-        Every number gives a cell, NaN and infinities too, and each follows from its own row.
+        Every number has a cell, NaN and infinities too, and each cell follows from its own row.
 
     Example:
         >>> from privstats.kinds.scoring import cells_of_scores
@@ -393,12 +393,12 @@ def _margins(scores: Real) -> Real:
 
 
 def _between(values: Real, cuts: tuple[float, ...]) -> NDArray[np.intp]:
-    """The bin of every value between given cuts; what is no number lies in the first."""
+    """Return the bin of every value between the cuts; NaN is in the first."""
     return np.asarray(np.searchsorted(cuts, np.nan_to_num(values, nan=0.0), side="right"), np.intp)
 
 
 def _bins(values: Real, low: float, high: float, bins: int) -> NDArray[np.intp]:
-    """The bin of every value; what is beyond the edges lies in the outer bins, and what is no number in the first."""
+    """Return the bin of every value; values beyond the edges are in the outer bins, and NaN is in the first."""
     with np.errstate(invalid="ignore", over="ignore"):
         place = np.floor((values - low) * (bins / (high - low)))
     place = np.clip(np.nan_to_num(place, nan=0.0, posinf=bins, neginf=0.0), 0, bins - 1)

@@ -218,10 +218,10 @@ class SiteMoments(Moments):
         return self.N
 
     def for_client(self, index: int | None) -> SiteMoments:
-        """The same in the group of a site's place in the roster.
+        """Return the sums in the group of a site's index in the roster.
 
         Raises:
-            DataError: the schema has groups and no place is given, or these sums already have several groups.
+            DataError: the schema has groups and no index is passed, or these sums already have several groups.
         """
         groups = self.schema.groups
         if groups == 1:
@@ -234,7 +234,7 @@ class SiteMoments(Moments):
         return SiteMoments(self.schema, self.N, Q, self.clip_report)
 
     def real(self) -> RealSiteMoments:
-        """The same in real units, float64."""
+        """Return the sums in real units, float64."""
         return RealSiteMoments.of_sums(self.schema, self.wire())
 
 
@@ -290,11 +290,11 @@ def _target(records: int, targets: Any) -> Any:
 
 
 def _square(schema: SitesSchema, weights: Mapping[str, float], adjacency: Adjacency) -> float:
-    """One record of a site of any size, for every pull.
+    """Return the square of mu of one record of a site of any size, for every pull.
 
-    A record z beside others of shrunk mean b moves Q by ``(n + lambda) / (n + 1 + lambda) (z - b)(z - b)'``, whose norm
-    is below 4 R^2; two such matrices are positive, so their difference is at most sqrt 2 of that, in one site or across
-    two. Cutting to whole steps adds less than one step to each of p^2 entries for every site that is cut
+    A record z, with the other records' shrunk mean b, moves Q by ``(n + lambda) / (n + 1 + lambda) (z - b)(z - b)'`` of
+    norm below 4 R^2; two such matrices are positive, so their difference is at most sqrt 2 of that, in one site or
+    across two. Truncation to integer steps adds less than one step to each of p^2 entries for every truncated site
     (docs/sensitivity.md).
     """
     cut = schema.features / schema.scale**2
@@ -322,7 +322,7 @@ def _crowd(schema: SitesSchema) -> tuple[Record, ...]:
 
 
 def _sums(schema: SitesSchema, records: Sequence[Record]) -> Sums:
-    """What each of two sites sends, added up."""
+    """Return the total of two sites' sums."""
     total: Sums = {}
     for site in {record["cell"] for record in records}:
         counts, sums, second = plain([record for record in records if record["cell"] == site])

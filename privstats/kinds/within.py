@@ -1,7 +1,7 @@
-"""Within-client moments of a classification task: one client's class moments less its own offset, in whole numbers.
+"""Compute within-client moments of a classification task: a client's class moments less its own offset, in integers.
 
-A function of all records of one client, so they add over clients only. Pure arithmetic on the client's exact N, A, B;
-:meth:`RealWithinMoments.equivalent` says how a head reads the sums.
+The moments are a function of all records of one client, so they add over clients only. The arithmetic is on the
+client's exact N, A, B; :meth:`RealWithinMoments.equivalent` converts the sums for a head.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from privstats.kinds.classes import ClassMoments, ClassSchema, RealClassMoments
 from privstats.kinds.worst import Record, Sums, WorstPair, first, many, plain, record_of, vectors, wire
 from privstats.moments.base import Moments, RealMoments
 from privstats.schema.base import COUNT_SCALE, Adjacency, Predicted, Schema, Statistic, classes_of, letters_of
-from privstats.schema.checks import GIVEN, checked_class_names, checked_vectors, settle, size, whole
+from privstats.schema.checks import GIVEN, as_int, checked_class_names, checked_vectors, settle, size
 from privstats.schema.kinds import Kind, bare
 from privstats.schema.public_values import Values
 from privstats.schema.rounds import class_rows
@@ -123,10 +123,10 @@ class WithinSchema(Schema):
     feature_names: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
-        settle(self, classes=whole("classes", self.classes, 2, "one class has nothing to tell apart: give two or more"))
+        settle(self, classes=as_int("classes", self.classes, 2, "one class has nothing to separate: give two or more"))
         settle(self, **checked_vectors(self))
         settle(self, class_names=checked_class_names(self.class_names, self.classes))
-        settle(self, n_max=whole("n_max", self.n_max, 1, "records of the largest client that counts in full"))
+        settle(self, n_max=as_int("n_max", self.n_max, 1, "records of the largest client that counts in full"))
         settle(self, pull=_checked_pull(self.pull))
 
     @property
@@ -197,8 +197,8 @@ class RealWithinMoments(RealMoments):
         The means are determined up to a shift of all rows, which the client's offset removes at prediction.
         """
         means, n = self.means, np.maximum(self.N, 0.0)
-        left = self.A.T @ means
-        scatter = self.B - (left + left.T) / 2
+        product = self.A.T @ means
+        scatter = self.B - (product + product.T) / 2
         return RealClassMoments(N=self.N, A=n[:, None] * means, B=scatter + (means.T * n) @ means)
 
 
@@ -238,19 +238,19 @@ class WithinMoments(Moments):
         return int(self.N.sum())
 
     def real(self) -> RealWithinMoments:
-        """The same moments in real units, float64."""
+        """Return the moments in real units, float64."""
         return RealWithinMoments.of_sums(self.schema, self.wire())
 
 
 def within_moments(schema: WithinSchema, plain: ClassMoments) -> WithinMoments:
-    """``Q = sum z z' - (sum z)(sum z)' / (n + lambda)`` of one client's class moments, cut toward zero by entry.
+    """Compute ``Q = sum z z' - (sum z)(sum z)' / (n + lambda)`` of one client's class moments, truncated toward zero.
 
-    A client whose rows are all moved by one grid vector has the same Q for ``lambda = 0``, bit for bit. Python integers
-    throughout: the products pass 2**63. Cutting takes less than one step from an entry, and the distance of two data
-    sets never grows by more than one step an entry.
+    Moving all rows of a client by one grid vector does not change Q for ``lambda = 0``, bit for bit. All arithmetic is
+    in Python integers, because products exceed 2**63. Truncation removes less than one step from an entry, and
+    increases the distance of two data sets by at most one step per entry.
 
     Args:
-        schema: whose ``pull`` is lambda; beyond ``n_max`` records it is ``lambda n / n_max``.
+        schema: the schema; its ``pull`` is lambda, and beyond ``n_max`` records lambda is ``lambda n / n_max``.
         plain: N, A and B of *all* records of the client.
     """
     N, A, B, records = plain.N, plain.A, np.asarray(plain.B), plain.records
@@ -279,11 +279,11 @@ def measured_within(schema: WithinSchema, X: Any, y: Any, _: Mapping[str, Values
 
 
 def _square(schema: WithinSchema, weights: Mapping[str, float], adjacency: Adjacency) -> float:
-    """One record of a client with t = ``schema.weight``; replacing one is at most taking one out and putting one in.
+    """Return the square of mu of one record of a client with t = ``schema.weight``; replacing is removing and adding.
 
-    A record z beside others of mean m moves Q by ``(1 - t) z z' + t a (m - z)(m - z)'`` with a < 1 where the client is
-    above n_max, and by less otherwise; the largest is at |x| = R, m_x = -x and m of another class, in every block at
-    once. Cutting to whole steps adds at most one step an entry to each distance (docs/sensitivity.md).
+    A record z, with the other records' mean m, moves Q by ``(1 - t) z z' + t a (m - z)(m - z)'`` with a < 1 where the
+    client is above n_max, and by less otherwise; the largest is at |x| = R, m_x = -x and m of another class, in every
+    block at once. Truncation to integer steps adds at most one step per entry to each distance (docs/sensitivity.md).
     """
     t, radius, step = schema.weight, schema.clip_norm, 1 / schema.scale
     C, d = schema.classes, schema.features
@@ -303,7 +303,7 @@ def _crowd(schema: WithinSchema) -> tuple[Record, ...]:
 
 
 def _sums(schema: WithinSchema, records: Sequence[Record]) -> Sums:
-    """What one client sends, also one without records."""
+    """Return one client's sums, also for a client without records."""
     inner = ClassSchema(2, 2, "NAB", schema.clip_norm, schema.grid_bits)
     counts, sums, second = (part.astype(np.int64) for part in plain(records))
     return wire(within_moments(replace(bare(schema), classes=2, features=2), ClassMoments(inner, counts, sums, second)))

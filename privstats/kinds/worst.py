@@ -29,23 +29,22 @@ _MOST = 1 << 61
 
 
 def many(schema: Schema) -> int:
-    """So many records that one more moves their mean no more, and whose sums Python's and numpy's integers hold."""
+    """Return a number of records at which one more hardly moves their mean, with sums that fit the integers."""
     return min(_CROWD, _MOST // schema.steps**2)
 
 
 @dataclass(frozen=True)
 class WorstPair:
-    """How a kind of schema gets its worst case.
+    """The rule by which a kind of schema builds its worst case.
 
     Attributes:
-        pairs: a record, and one that it may be exchanged for; the first alone is the worst that is added, in some pair.
-        sums: the sums of a data set by letter and cell, in wire steps, as Python integers; whole matrices.
-        crowd: many records of the same party, opposed to the one that comes or goes; nobody where a record's weight
-            does not depend on others.
-        exchanged: the records beside an exchange that are tried.
-        halves: whether a client of opposed halves is tried.
-        left_out: of a schema whether a record that cannot be read is in no sum, so that its exchange is a record that
-            comes.
+        pairs: returns pairs of a record and a replacement; the first record of some pair is the worst to add.
+        sums: returns the sums of a data set by letter and cell, in wire steps, as Python integers; full matrices.
+        crowd: returns many records of the same party, opposed to the record that comes or goes; none where a record's
+            weight does not depend on others.
+        exchanged: returns the candidates for the other records in an exchange.
+        halves: whether a client of opposed halves is a candidate.
+        left_out: returns whether unreadable records of a schema are in no sum, so that exchanging one adds a record.
     """
 
     pairs: Callable[[Any, Mapping[str, float]], list[tuple[Record, Record]]]
@@ -95,7 +94,7 @@ def added(of_record: Callable[[Any, Record], Sums]) -> Callable[[Any, Sequence[R
 
 
 def of_score(_: Any, record: Record) -> Sums:
-    """What a record adds to a score and its information."""
+    """Return a record's contribution to a score and its information."""
     a = dense(record["a"])
     return {("g", 0): np.outer(dense(record["x"]), dense(record["r"])), ("H", 0): np.outer(a, a)}
 
@@ -122,7 +121,7 @@ def rows_of(schema: Schema, records: Sequence[Record]) -> NDArray[np.float64]:
 
 
 def dense(entries: Sequence[Sequence[int]], width: int = 2) -> NDArray[Any]:
-    """Its vector, in Python integers."""
+    """Return the vector of sparse entries, in Python integers."""
     vector = np.zeros(width, object)
     for place, value in entries:
         vector[place] = value

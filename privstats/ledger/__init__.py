@@ -1,4 +1,4 @@
-"""What was spent: the ledger file of a data set, its accounts and caps, what a release costs them, and registries."""
+"""Record spent budget: the ledger file of a data set, its accounts and caps, the price of a release, and registries."""
 
 from typing import TYPE_CHECKING
 

@@ -41,25 +41,26 @@ class Spend:
         id: the number of its record in the ledger.
         at: when the spend was written, UTC, ISO 8601.
         plan: digest of the plan.
-        run: name of the session; empty in a spend that an older privstats wrote.
+        run: name of the session; empty in spends of an older privstats.
         what: a description of the release.
         model: trust model; ``"none"`` where the exact sums are released.
         mu: joint mu of the release under the account's unit and adjacency; infinite for exact sums.
-        parts: per statistic.
-        released: when the upload or the release was sent; None if it never was, which alone does not return the spend.
-        upload: identifies the bytes that were sent, where the caller gave it.
-        nodes: how many sessions it pays for: 1, or those of a course.
-        begun: the rounds that have started, in that order; none starts twice.
+        parts: mu per statistic.
+        released: when the upload or the release was sent; None if it never was. None alone does not return the spend.
+        upload: identifies the bytes that were sent, where the caller passed it.
+        nodes: number of sessions that the spend pays for: 1, or a course's number.
+        begun: the rounds that have started, in order of their start; none starts twice.
         masking_failure: the plan's bound on the probability that masking revealed more than the sum.
-        freed: when it was proven that the upload is in no sum and never can be; from then on it costs nothing.
+        freed: when it was proven that the upload is in no sum and never can be; from then on the spend costs nothing.
         proof: digest of that proof.
-        apart: what ensures that its rounds hold different records, where its price depends on that: ``"holding"``, the
-            record registry in this ledger, without which no round starts; ``"parties"``, the parties whose sums a
-            server releases; empty for every other spend, and for a stream of an older privstats without a registry yet.
-        withdrawn: when its session was given up before anything was sent; nothing may be sent from then on, and it
-            costs nothing.
-        pure: epsilon of a release with delta = 0, whose ``mu`` follows from its noise, or from epsilon alone in spends
-            of an older privstats; infinite for any other.
+        apart: the party that ensures that the rounds hold different records, where the price depends on that:
+            ``"holding"``, the record registry in this ledger, without which no round starts; ``"parties"``, the parties
+            of the sums that a server releases. Empty for every other spend, and for a stream of an older privstats
+            without a registry yet.
+        withdrawn: when the session was given up before anything was sent; nothing may be sent from then on, and the
+            spend costs nothing.
+        pure: epsilon of a release with delta = 0; its ``mu`` follows from its noise, or from epsilon alone in spends of
+            an older privstats. Infinite for any other release.
 
     Example:
         >>> ledger = ps.dp.Ledger.create("ledger.sqlite")
@@ -97,7 +98,7 @@ class Spend:
 
     @property
     def exact(self) -> bool:
-        """Whether exact sums are released, whose privacy loss has no bound."""
+        """Whether exact sums are released, with no bound on the privacy loss."""
         return math.isinf(self.mu)
 
     @property
@@ -114,11 +115,11 @@ class Spend:
 
 @dataclass(frozen=True)
 class Cap:
-    """A bound on the spends of a data set, with the time from which it holds.
+    """A bound on the spends of a data set, valid from a point in time.
 
     Attributes:
-        at: when it was set, UTC, ISO 8601.
-        unit, adjacency: whose presence it protects.
+        at: when the cap was set, UTC, ISO 8601.
+        unit, adjacency: the unit that the cap protects, and its adjacency.
         epsilon, delta: the bound on everything together.
         id: the number of its record in the ledger.
 
@@ -141,11 +142,11 @@ class Cap:
         return gaussian_mu(self.epsilon, self.delta) if self.delta else 0.0
 
     def admits(self, mu: float, pure: float) -> bool:
-        """Whether releases of this mu together, and of this epsilon if all are pure, keep the bound.
+        """Return whether releases of this joint mu, and of this epsilon if all are pure, keep the bound.
 
-        One of the two is enough, also where each release depends on those before: of sequences whose epsilons add up
-        to at most ``epsilon`` every density ratio is bounded, which costs no delta, so all of delta is left for the
-        others, whose mu keeps it (docs/privacy.md).
+        One of the two is enough, also where each release depends on earlier ones. If the epsilons of a sequence add up
+        to at most ``epsilon``, every density ratio is bounded. This costs no delta, so all of delta remains for
+        sequences that keep the bound by their mu (docs/privacy.md).
         """
         return pure <= self.epsilon * (1 + TOLERANCE) or mu <= self.mu * (1 + TOLERANCE)
 

@@ -1,14 +1,14 @@
-"""The anchors of a ledger: its head in a small file beside it and in another outside, which expose an older copy of it.
+"""Detect an older copy of a ledger by its anchors: its head in a small file next to it and in another file outside.
 
-A chain inside one file cannot show that its end is missing. The anchor beside it can, unless a whole folder is restored
-in place; the one in the user's state folder, under the ledger's own name, can then, unless another user or machine has
-spent; a head that the caller keeps elsewhere always can. The order is ledger, anchor beside it, anchor outside: no kill
-makes an anchor longer than the ledger, and the next writer catches up before it writes. ``file`` uses this module,
-which has no rule about budgets.
+A chain inside one file cannot show that its end is missing. The anchor next to the file can, unless a complete folder
+is restored in place. Then the anchor in the user's state folder, under the ledger's own name, can, unless another user
+or machine has spent. A head that the caller stores elsewhere always can. The order of writing is ledger, anchor next to
+it, anchor outside: no kill makes an anchor longer than the ledger, and the next writer updates both before it writes.
+``file`` uses this module, which has no rule about budgets.
 
-The head of the ledger is a file beside it, written after each commit and made good before the next. Written only before
-the commit it would raise a false alarm after a crash; written only after, a crash could leave it behind for good. One
-step behind is still a prefix.
+The head of the ledger is a file next to it, written after each commit and completed before the next. If it were written
+only before the commit, a crash would cause a false alarm; if only after, a crash could leave the head permanently
+behind the ledger. A head that is one step behind is still a prefix.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ _MOST_BYTES = 200
 
 
 def head_path(path: Path) -> Path:
-    """The file beside the ledger."""
+    """Return the path of the head file next to the ledger."""
     return path.with_name(path.name + ".head")
 
 
 def stored_head(path: Path) -> Head | None:
-    """Read the head beside the ledger at ``path``; None where that file is missing.
+    """Read the head next to the ledger at ``path``; None where that file is missing.
 
     Raises:
         LedgerError: the file cannot be read or does not hold a head.
@@ -126,16 +126,16 @@ def refuse_lost(path: Path) -> None:
 
 
 def check_head(path: Path, heads: Sequence[Head], stored: Head | None, expected: Head | None) -> None:
-    """Verify that the ledger contains both heads that were kept of it.
+    """Verify that the ledger contains both of its stored heads.
 
     Args:
         path: the ledger.
-        heads: its head after each of its records, starting with that of none.
-        kept: the head beside it.
-        expected: the head that the caller kept.
+        heads: the ledger's head after each of its records, starting with the empty ledger's.
+        stored: the head next to the ledger.
+        expected: the head that the caller stored.
 
     Raises:
-        LedgerError: it is an older copy or another ledger; or there is no head to compare with.
+        LedgerError: the file is an older copy or another ledger; or there is no head to compare with.
     """
     if stored is None and expected is None:
         raise LedgerError(

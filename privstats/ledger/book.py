@@ -31,8 +31,8 @@ from privstats.ledger.rules import (
     check_freed,
     check_mark,
     check_name,
+    check_name_unused,
     check_node,
-    check_nothing_left,
     check_room,
     check_run,
     check_unsent,
@@ -54,22 +54,22 @@ class Ledger(LedgerPlace):
     :meth:`open` verifies an existing one completely first.
 
     Args:
-        path: the file. ``<name>.head`` beside it distinguishes the ledger from an older copy.
+        path: the file. ``<name>.head`` next to it distinguishes the ledger from an older copy.
         timeout: seconds to wait for another process before giving up.
         clock: returns the time for new records.
-        expected_head: an earlier :attr:`head` that the owner kept elsewhere: a ledger without it is refused.
+        expected_head: an earlier :attr:`head` that the owner stored elsewhere: a ledger without it is refused.
 
     Guarantee:
         Releases that :meth:`spend` allowed one by one before they were sent are together (epsilon, delta)-DP with the
         account's cap, for its unit and adjacency: mu-GDP composes as sqrt(sum mu_i^2), also when later plans depend on
-        earlier releases. Pure epsilons (delta = 0) add up, and under a cap with delta 0 nothing else is allowed; beside
-        Gaussian releases each counts with the mu of its noise (``Noise.mu``), an upper bound (docs/privacy.md says by
-        how much). The failure probability of their masking (``Account.masking_failure``) is added to delta. Assumes
-        that every release of the data is charged to this ledger, under one name of the data set.
-        Records are chained by SHA-256: every later use detects an edited, removed, added or moved record, and the head
-        beside the file exposes an older copy. Where both were restored together, as with a folder in place, the head in
-        the user's state folder exposes it, if the same user has written the newer records on this machine;
-        ``expected_head`` always does. The ledger does not detect that a person rewrote all on purpose.
+        earlier releases. Pure epsilons (delta = 0) add up, and under a cap with delta 0 nothing else is allowed.
+        Together with Gaussian releases each counts with the mu of its noise (``Noise.mu``), an upper bound
+        (docs/privacy.md has the difference). The failure probability of their masking (``Account.masking_failure``) is
+        added to delta. Assumes that every release of the data is charged to this ledger, under one name of the data
+        set. Records are chained by SHA-256: every later use detects an edited, removed, added or moved record, and the
+        head next to the file exposes an older copy. Where both were restored together, as with a folder in place, the
+        head in the user's state folder exposes the copy, if the same user has written the newer records on this
+        machine; ``expected_head`` always does. The ledger does not detect a deliberate rewrite of all files.
 
     Example:
         >>> ledger = ps.dp.Ledger.create("ledger.sqlite")
@@ -351,7 +351,7 @@ class Ledger(LedgerPlace):
             state = LedgerState.of(log.records)
             last, name = state.counters.get(members, (FIRST_COUNTER - 1, b""))
             if (counter, run) == (last, name):
-                check_nothing_left(state.accounts.values(), run)
+                check_name_unused(state.accounts.values(), run)
                 return
             if counter != last + 1:
                 raise LedgerError(

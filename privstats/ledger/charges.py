@@ -134,8 +134,8 @@ class RoundCharge(Account):
         """Mark the round, once.
 
         Raises:
-            LedgerError: it has started before, or its price rests on a registry, whose ``RecordRegistry.charge``
-                returns the charge; nothing may be drawn or sent then.
+            LedgerError: the round has started before, or its price depends on a registry, and the charge must come from
+                ``RecordRegistry.charge``; nothing may be drawn or sent then.
         """
         self._check(plan)
         self.ledger.mark_started(self.entry, self.place)
@@ -273,18 +273,18 @@ def withdraw(client: Peer) -> None:
 
 
 def withdraw_run(plan: Plan, *, roster: secagg.Roster, charge: Charge) -> None:
-    """Give back a party's spend for a session in which it sends no upload, now or later.
+    """Return a party's spend for a session in which it sends no upload, now or later.
 
-    For a client whose process ended before :func:`withdraw` could wipe it: remove its state first, then call this. A
-    second call changes nothing.
+    If a client's process ended before :func:`withdraw` could wipe it, remove its state and call this. A second
+    call changes nothing.
 
     Args:
         plan: the plan all parties agreed on.
-        roster: the roster of the run, whose name is used up.
+        roster: the roster of the run; the run's name is used up.
         charge: the party's own ledger and its data set there.
 
     Guarantee: no upload is sent under this run from here on, by the client, a copy of its journal or its contribution:
-    every machine asks the ledger before it sends, and the ledger refuses once this record is written.
+    every machine checks the ledger before it sends, and the ledger refuses once this record is written.
 
     Raises:
         LedgerError: the upload was sent, the ledger holds no such spend, or it is a course's.

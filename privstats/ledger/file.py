@@ -1,19 +1,19 @@
-"""The ledger's SQLite file: full sync, verification of the whole chain, one sentence for every failure.
+"""Read and write the ledger's SQLite file: full sync, verification of the full chain, one sentence per failure.
 
-It handles records and locks; ``ledger`` decides what may be spent. Ledgers of format 1 (three tables, no run names, no
-chain) are read as records of the current format; the first write replaces their tables.
+This module handles records and locks; ``ledger`` decides what may be spent. Ledgers of format 1 (three tables, no run
+names, no chain) are read as records of the current format; the first write replaces their tables.
 
-The ledger is a chain of records, not tables of totals. Accounts, run names and counters are read from the records at
-every use. One list can be chained, so that an edit anywhere shows, and no second table can disagree with it. A ledger
-has thousands of records at most.
+The ledger is a chain of records, not tables of totals. Accounts, run names and counters are computed from the records
+at every use. A chain shows an edit anywhere, and no second table can disagree with it. A ledger has thousands of
+records at most.
 
-There is no generic store under the ledger's file. One was designed: a SQLite file with a chained log, bytes beside it
-and an anchor, without record types, under the ledger, the record registry and the small facts of a folder (which
-session ended how, which node is which party, the signed list). It would take the ledger's file, anchor and records from
-369 lines of code to 431, because every sentence, format number and domain becomes a parameter and nothing is saved: the
-registry already shares the ledger's file, transaction and chain (``Log.keep_beside``), as it must, since a mark and its
-records are one step. The small facts take three modules of 157 lines, some twenty of which read and write files; in
-SQLite they would also need a file, a lock and a reader for today's files.
+There is no generic store under the ledger's file. One was designed, for the ledger, the record registry and the small
+facts of a folder (how each session ended, which node is which party, the signed list): a SQLite file with a chained
+log, attached bytes and an anchor, without record types. The ledger's file, anchor and records would grow from 369 lines
+of code to 431, because every sentence, format number and domain would become a parameter. Nothing would be saved: the
+registry already shares the ledger's file, transaction and chain (``Log.keep_beside``), because a mark and its records
+are one step. The small facts need three modules of 157 lines, some twenty of which read and write files; in SQLite they
+would also need a file, a lock and a reader for today's files.
 """
 
 from __future__ import annotations
@@ -115,12 +115,12 @@ class Log:
         return head.length
 
     def keep_beside(self, number: int, body: bytes) -> None:
-        """Store bytes beside record ``number``, which holds their digest; they count with the transaction."""
+        """Attach bytes to record ``number``, which holds their digest, as part of the transaction."""
         self.connection.execute(BESIDE)
         self.connection.execute("INSERT INTO beside (number, body) VALUES (?, ?)", (number, body))
 
     def beside(self, number: int) -> bytes:
-        """The bytes beside record ``number``; empty where they are missing."""
+        """Return the bytes attached to record ``number``; empty where they are missing."""
         if not self.connection.execute(_HAS_BESIDE).fetchone():
             return b""
         row = self.connection.execute("SELECT body FROM beside WHERE number = ?", (number,)).fetchone()
@@ -153,24 +153,24 @@ class Log:
 def writing(
     path: Path, timeout: float, *, create: str = "", expected: Head | None = None, restored: bool = False
 ) -> Iterator[Log]:
-    """One exclusive transaction: a normal exit commits and syncs everything, an exception changes nothing.
+    """Open one exclusive transaction: a normal exit commits and syncs everything, an exception changes nothing.
 
     The write lock is taken at the start, so another process cannot write between reading the total and adding to it.
-    ``synchronous=EXTRA`` syncs the file and its folder before the commit returns. The heads beside the file and outside
-    of its folder are written before the transaction (those of the file as it was) and after it; after a crash between
-    the two they are one step behind, and the next writer updates them.
+    ``synchronous=EXTRA`` syncs the file and its folder before the commit returns. The heads next to the file and
+    outside its folder are written before the transaction (for the unchanged file) and after it; after a crash in
+    between, they are one step behind, and the next writer updates them.
 
     Args:
         path: the file.
         timeout: seconds to wait for another process.
         create: create a ledger, with this time in its first record; empty: the ledger must exist.
-        expected: a head that the caller has kept.
-        restored: its owner confirms that nothing was sent under the records that an older copy lacks; its head then
-            replaces the longer one outside.
+        expected: a head that the caller has stored.
+        restored: the owner confirms that nothing was sent under the records that an older copy lacks; the copy's head
+            then replaces the longer one outside.
 
     Raises:
         LedgerError: the file is missing (or exists, with ``create``), locked, unreadable, edited, older than its heads,
-            no ledger, of a newer version, or the disk is full.
+            no ledger, or of a newer version; or the disk is full.
     """
     if create:
         refuse_lost(path)

@@ -1,7 +1,7 @@
-"""The price of a release for an account: what its noise costs under the account's unit and adjacency.
+"""Compute the price of a release for an account: the mu of its noise under the account's unit and adjacency.
 
-Pure functions of an account and a request. A price is computed from the noise, and nothing that the noise says of
-itself makes it smaller. ``rules`` decides what a price may do.
+These are pure functions of an account and a request. A price is computed from the noise levels; no other claim of the
+noise value can lower it. ``rules`` decides whether a price is admitted.
 """
 
 from __future__ import annotations
@@ -35,16 +35,16 @@ _MOST_ROWS = 1 << 30
 
 @dataclass(frozen=True)
 class Cost:
-    """What one release measures and promises, its noise, and the failure probability of its masking.
+    """One release's schema, promise and noise, and the failure probability of its masking.
 
     Attributes:
         schema: what is measured.
         privacy: the promise.
         noise: the calibrated noise; None for exact sums.
-        masking_failure: bound on the probability that masking shows more than the sum.
-        multiplicity: how many releases of this mu it counts for, in mu^2, by the adjacency under which mu is computed:
-            for courses whose rounds hold different records, and for records that are in several rows
-            (:meth:`repeated`). Default: 1.
+        masking_failure: bound on the probability that masking reveals more than the sum.
+        multiplicity: number of releases of this mu that the cost counts for, in mu^2, by the adjacency of mu: for
+            courses with different records in each round, and for records that are in several rows (:meth:`repeated`).
+            Default: 1.
 
     Example:
         >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)
@@ -86,12 +86,12 @@ class Cost:
 
 @dataclass(frozen=True)
 class Price:
-    """What releases cost together under an account's unit and adjacency.
+    """Joint price of releases under an account's unit and adjacency.
 
     Attributes:
         mu: joint mu; infinite for exact sums.
-        parts: per statistic.
-        pure: their epsilons added up, where delta is 0 for all of them; else infinite.
+        parts: mu per statistic.
+        pure: sum of the releases' epsilons where delta is 0 for all of them; else infinite.
     """
 
     mu: float
@@ -136,7 +136,7 @@ def _check_named(schema: Schema, noise: Noise) -> None:
 
 
 def _multiplicity(cost: Cost, dataset: str, cap: Cap) -> float:
-    """How many releases a cost counts for under the account's adjacency; refused if given for other ones only."""
+    """Return the number of releases a cost counts for under the account's adjacency; refuse a cost without it."""
     if cost.multiplicity and cap.adjacency not in cost.multiplicity:
         raise LedgerError(
             f"account {dataset!r} is kept under {cap.adjacency} and the cost has a multiplicity for "
@@ -146,7 +146,7 @@ def _multiplicity(cost: Cost, dataset: str, cap: Cap) -> float:
 
 
 def price(account: Account, costs: Sequence[Cost]) -> Price:
-    """What these releases cost together under the account's unit and adjacency, jointly and per statistic.
+    """Compute the releases' price under the account's unit and adjacency, jointly and per statistic.
 
     Raises:
         LedgerError: the account does not fit a plan, or a cost is not known per client.
@@ -158,7 +158,7 @@ def price(account: Account, costs: Sequence[Cost]) -> Price:
 
 
 def _cost(dataset: str, cap: Cap, schema: Schema, privacy: Privacy, noise: Noise) -> Price:
-    """What the noise costs under the account's unit and adjacency, jointly and per statistic."""
+    """Compute the noise's price under the account's unit and adjacency, jointly and per statistic."""
     sigma = noise.sigma
     if (cap.unit, cap.adjacency) == (privacy.unit, privacy.adjacency):
         _check_sized(schema, privacy, noise)
@@ -174,7 +174,7 @@ def _cost(dataset: str, cap: Cap, schema: Schema, privacy: Privacy, noise: Noise
 
 
 def _check_priced_by_record(dataset: str, cap: Cap, schema: Schema, privacy: Privacy) -> None:
-    """Refuse a plan whose cost for one record of the account is unknown."""
+    """Refuse a plan with an unknown cost for one record of the account."""
     if cap.unit != "record":
         raise LedgerError(
             f"account {dataset!r} is kept per {cap.unit} under {cap.adjacency} and the plan promises per "
@@ -199,7 +199,7 @@ def _check_priced_by_record(dataset: str, cap: Cap, schema: Schema, privacy: Pri
 
 
 def _check_sized(schema: Schema, privacy: Privacy, noise: Noise) -> None:
-    """Refuse noise that says less of itself than it costs under this schema: it was sized for another one."""
+    """Refuse noise with a lower claimed mu than it has under this schema: it was sized for another schema."""
     least = _least_mu(schema, privacy, noise)
     if least > noise.mu * (1 + TOLERANCE) or _least_epsilon(schema, privacy, noise) > noise.epsilon * (1 + TOLERANCE):
         raise LedgerError(
@@ -221,10 +221,10 @@ def _least_mu(schema: Schema, privacy: Privacy, noise: Noise) -> float:
 
 
 def _shares_of_clip(schema: Schema, privacy: Privacy, noise: Noise) -> dict[str, float]:
-    """The shares by which units are clipped: those of the promise, whatever the noise says of its own.
+    """Return the shares by which units are clipped: those of the promise, whatever shares the noise lists.
 
     Raises:
-        LedgerError: the noise was sized by other ones.
+        LedgerError: the noise was sized by other shares.
     """
     shares = checked_shares(schema, privacy.shares)
     if any(not math.isclose(row.share, shares[row.statistic], rel_tol=TOLERANCE) for row in noise.rows):
@@ -236,7 +236,7 @@ def _shares_of_clip(schema: Schema, privacy: Privacy, noise: Noise) -> dict[str,
 
 
 def _least_epsilon(schema: Schema, privacy: Privacy, noise: Noise) -> float:
-    """The same in a pure epsilon; 0 of Gaussian noise, which has none."""
+    """Return the smallest pure epsilon that the noise can have; 0 for Gaussian noise, which has none."""
     if not noise.pure:
         return 0.0
     return (privacy.max_records_per_client or 1) * joint_epsilon(schema, noise.scales, privacy.adjacency)

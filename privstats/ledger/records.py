@@ -54,14 +54,14 @@ class Capped(_Base, frozen=True, tag="capped"):
 
 
 class Spent(_Base, frozen=True, tag="spent", omit_defaults=True):
-    """A release, or a course of ``nodes``, is allowed; ``mu`` is None where exact sums are released. ``run`` is in hex.
+    """Record that a release, or a course of ``nodes`` sessions, is allowed; ``run`` is in hex.
 
-    ``pure`` is the epsilon of a release with delta = 0, whose ``mu`` is that of its noise (an older privstats wrote the
-    larger one that epsilon implies); None for any other.
-    A ledger with such a spend, or with a cap of delta 0, has a format number of its own.
-    ``apart`` is ``"holding"`` in the ledger of a party, whose registry notes the records of every round, and
-    ``"parties"`` in that of a server, which sees sums only. Fields with their default are omitted, so records that are
-    older than a field keep their bytes.
+    ``mu`` is None where exact sums are released. ``pure`` is the epsilon of a release with delta = 0; its ``mu`` is
+    that of its noise (an older privstats wrote the larger mu that epsilon implies). ``pure`` is None for any other
+    release. A ledger with such a spend, or with a cap of delta 0, has its own format number.
+    ``apart`` is ``"holding"`` in a party's ledger, which has a registry of the records of every round, and
+    ``"parties"`` in a server's, which sees sums only. Fields with their default are omitted, so records older than a
+    field keep their bytes.
     """
 
     dataset: str
@@ -111,10 +111,10 @@ class Withdrawn(_Base, frozen=True, tag="withdrawn"):
 
 
 class Assigned(_Base, frozen=True, tag="assigned"):
-    """The role ``apart`` of a course whose spend, record number ``spend``, was written by an older privstats.
+    """Record that gives the role ``apart`` to a course with an older privstats' spend, record number ``spend``.
 
-    Its rounds start from here on as those of a spend with ``apart``. The ledger's format number is that of a
-    withdrawal.
+    The course's rounds start from here on as those of a spend with ``apart``. The ledger's format number is that of
+    a withdrawal.
     """
 
     spend: Count

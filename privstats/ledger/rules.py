@@ -130,7 +130,7 @@ def check_waiting(entry: Spend) -> None:
         raise LedgerError("this spend is of an older privstats and has no run name, so it is not withdrawn")
 
 
-def check_nothing_left(accounts: Iterable[Account], run: bytes) -> None:
+def check_name_unused(accounts: Iterable[Account], run: bytes) -> None:
     """Refuse a run's name once an upload was sent under it or it was withdrawn, in any data set."""
     for entry in (entry for account in accounts for entry in account.entries if entry.run == run):
         check_unsent(entry)
@@ -185,10 +185,10 @@ def check_room(account: Account, cost: Price) -> None:
     mu, pure = compose((account.mu, cost.mu)), account.pure + cost.pure
     if account.cap is None or account.cap.admits(mu, pure):
         return
-    left = room_left(account) or "nothing"
+    room = remaining_room(account) or "nothing"
     raise LedgerError(
         f"account {account.dataset!r} would reach epsilon {min(pure, epsilon_of(mu, account.delta)):.4g} with a cap of "
-        f"{account.epsilon:.4g} at delta {account.delta:g}: {left} is left for one more release; nothing was spent"
+        f"{account.epsilon:.4g} at delta {account.delta:g}: {room} is left for one more release; nothing was spent"
         + (f"; {_begun(account.waiting)}" if account.waiting else "")
     )
 
@@ -232,17 +232,17 @@ def check_run(run: object) -> None:
         )
 
 
-def room_left(account: Account) -> str:
-    """What one more release may promise at most under the cap in force; empty where nothing is left, or no cap is.
+def remaining_room(account: Account) -> str:
+    """Return the largest promise of one more release under the cap in force; empty without room or cap.
 
-    At the cap's delta the epsilon of mu = sqrt(mu_cap^2 - mu^2). At delta 0, where all that counts is pure, what the
-    sum of epsilons has left, whatever is released; the cap admits either, so a pure release of small mu may promise
-    more. Each is cut to four digits, so that it fits.
+    At the cap's delta this is the epsilon of mu = sqrt(mu_cap^2 - mu^2). At delta 0, where all releases are pure, it is
+    the remainder of the sum of epsilons; the cap admits either, so a pure release of small mu may promise more. Each
+    value is rounded down to four digits, so that it fits.
     """
     if account.cap is None:
         return ""
-    left = math.sqrt(max(0.0, account.mu_cap**2 - account.mu**2))
-    halves = [(epsilon_of(left, account.delta), account.delta)] if account.delta else []
+    mu = math.sqrt(max(0.0, account.mu_cap**2 - account.mu**2))
+    halves = [(epsilon_of(mu, account.delta), account.delta)] if account.delta else []
     if account.counted or not halves:  # before the first release both are the cap's epsilon
         halves.append((account.epsilon - account.pure, 0.0))
     parts = [f"epsilon {_cut(most)} at delta {delta:g}" for most, delta in halves if most > TOLERANCE * account.epsilon]
@@ -250,9 +250,9 @@ def room_left(account: Account) -> str:
 
 
 def room(account: Account) -> str:
-    """The same in a line, for those who ask whether a second study may run."""
-    left = room_left(account)
-    return f"room for one more release of {left}" if left else "no room for another release"
+    """Return the remaining room as one line, for a user who plans a second study."""
+    largest = remaining_room(account)
+    return f"room for one more release of {largest}" if largest else "no room for another release"
 
 
 def _cut(epsilon: float) -> str:

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, issparse
 
-from privstats.moments.arrays import is_tensor
+from privstats.intake.arrays import is_tensor
 from privstats.moments.base import Moments
 from privstats.moments.clip_report import ClipReport, no_records, norm_histogram
 from privstats.moments.code_rows import behind, cells_of

@@ -1,6 +1,6 @@
 """The cell of every value of a column, a table's columns by name, and how many values lie beyond the edges of bins.
 
-A value's cell follows from that value, as :mod:`privstats.transforms.reading` reads it, and from public values and
+A value's cell follows from that value, as :mod:`privstats.intake.meaning` reads it, and from public values and
 edges: never from its column's type or from another record. Reports stay with the data holder.
 """
 
@@ -14,10 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privstats.errors import DataError, RecordError
-from privstats.moments.arrays import columns_of, is_list, listed, rectangle, values_of
+from privstats.intake.column_names import require_records
+from privstats.intake.columns import Listed, Readings, alike, read
+from privstats.intake.meaning import listed
+from privstats.intake.tables import is_list, names_of_columns, rectangle, table_of
 from privstats.moments.clip_report import PRIVATE
 from privstats.schema import Bins, Categories, CountSchema
-from privstats.transforms.reading import Listed, Readings, alike, read, require_records
 
 _MANY = 0.1
 """Share of a variable's values that may lie beyond its edges without a remark."""
@@ -120,30 +122,31 @@ def readings_of(X: Any, names: list[str]) -> dict[str, Readings]:
     Raises:
         DataError: a column is missing, or columns have different lengths.
     """
-    arrays = _arrays(X, names)
-    for name, array in arrays.items():
-        if array.ndim != 1:
+    columns = _columns(X, names)
+    for name, column in columns.items():
+        if getattr(column, "ndim", 1) != 1:
             raise DataError(f"column {name!r} must have one value per record")
-    if len({len(array) for array in arrays.values()}) != 1:
+    if len({len(column) for column in columns.values()}) != 1:
         raise DataError("the columns of X have different lengths; give one value per record in each")
-    return {name: read(array) for name, array in arrays.items()}
+    return {name: read(column) for name, column in columns.items()}
 
 
-def _arrays(X: Any, names: list[str]) -> dict[str, NDArray[Any]]:
-    known = list(X) if isinstance(X, Mapping) else columns_of(X)
+def _columns(X: Any, names: list[str]) -> dict[str, Any]:
+    known = names_of_columns(X)
     if known is not None and (isinstance(X, Mapping) or known != list(range(len(known)))):
         require_records(known)
         missing = [name for name in names if name not in known]
         if missing:
             raise DataError(f"X lacks the column {missing[0]!r}; give every variable of the plan")
-        return {name: values_of(X[name]) for name in names}
-    rows = rectangle(X, len(names)) if is_list(X) else values_of(X)
-    if rows.ndim != 2 or rows.shape[1] != len(names):
+        return {name: X[name] for name in names}
+    rows = rectangle(X, len(names)) if is_list(X) else X
+    shape: tuple[int, ...] = getattr(rows, "shape", ())
+    if len(shape) != 2 or shape[1] != len(names):
         raise DataError(
             f"X must be a DataFrame, a mapping of columns, or an array of shape (records, {len(names)}) with the "
             "variables in order"
         )
-    return dict(zip(names, rows.T, strict=True))
+    return dict(zip(names, table_of(rows).columns(), strict=True))
 
 
 def cells_in(variable: Any, column: Readings) -> NDArray[np.intp]:

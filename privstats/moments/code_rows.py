@@ -13,14 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privstats.errors import DataError, RecordError
-from privstats.moments.arrays import is_tensor, numbers_of, values_of
+from privstats.intake.columns import values_of
+from privstats.intake.tables import Codes, has_order, part_of, table_of
 from privstats.transforms import apply
 
 if TYPE_CHECKING:
     from privstats.moments.grid import Grid
     from privstats.schema import Schema
     from privstats.transforms import Cells, Levels
-    from privstats.transforms.cells import Coded
 
 
 def cells_of(schema: Schema) -> Cells | None:
@@ -51,29 +51,6 @@ def behind(schema: Schema, rows: NDArray[Any], grid: Grid) -> NDArray[np.float64
     if cells_of(schema) is None:
         grid.require_finite(wide)
     return np.asarray(apply(schema.transform, wide), np.float64)
-
-
-class Codes:
-    """Codes of a whole table, as a reader of files gives them.
-
-    Attributes:
-        codes: float64 ``(n, J)``.
-        unread: by column, how many values it cannot read.
-    """
-
-    def __init__(self, codes: NDArray[np.float64], unread: Mapping[str, int]) -> None:
-        self.codes, self.unread = codes, unread
-        self.shape, self.dtype = codes.shape, codes.dtype
-
-    def __len__(self) -> int:
-        return len(self.codes)
-
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
-        return np.array(self.codes, dtype, copy=copy)
-
-    def __getitem__(self, where: Any) -> Codes:
-        """Some records; what could not be read is counted for all of them."""
-        return Codes(self.codes[where], self.unread)
 
 
 class CodeRows:
@@ -120,7 +97,7 @@ class CodeRows:
             self._counted = stop
         return result.codes
 
-    def _read(self, start: int, stop: int) -> Coded:
+    def _read(self, start: int, stop: int) -> Codes:
         names = [column.name for column in self._cells.columns]
         return self._cells.read(dict(zip(names, _pieces(self._source, slice(start, stop)), strict=True)))
 
@@ -138,7 +115,7 @@ class CodeRows:
 def _records(source: Any) -> int:
     if not isinstance(source, list):
         return int(source.shape[0])
-    if any(isinstance(each, Mapping) or not _has_order(each) for each in source):
+    if any(isinstance(each, Mapping) or not has_order(each) for each in source):
         raise DataError("a column of the table is no list and no array, such as a set; give its values in order")
     lengths = {len(column) if hasattr(column, "__len__") else len(values_of(column)) for column in source}
     if len(lengths) > 1 or any(getattr(column, "ndim", 1) != 1 for column in source):
@@ -146,22 +123,10 @@ def _records(source: Any) -> int:
     return lengths.pop()
 
 
-def _has_order(column: Any) -> bool:
-    return any(hasattr(column, name) for name in ("__getitem__", "__array__")) and getattr(column, "ndim", 1) != 0
-
-
 def _pieces(source: Any, where: slice) -> list[Any]:
     """Some values of each column."""
     if isinstance(source, list):
-        return [_piece(column, where) for column in source]
+        return [part_of(column, where) for column in source]
     tile = source[where]
-    dense = values_of(tile) if is_tensor(tile) else tile.toarray() if hasattr(tile, "toarray") else tile
-    return [dense[:, place] for place in range(dense.shape[1])]
-
-
-def _piece(column: Any, where: slice) -> Any:
-    """As an array or a list; of pandas' nullable numbers NaN is what is missing."""
-    if hasattr(column, "iloc"):
-        return numbers_of(column.iloc[where])
-    part = column[where] if hasattr(column, "__getitem__") else values_of(column)[where]
-    return values_of(part) if is_tensor(part) else part
+    dense = tile.toarray() if hasattr(tile, "toarray") else tile
+    return table_of(dense).columns()

@@ -11,6 +11,7 @@ and is never part of a message; the plan's names may be.
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -21,31 +22,28 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array, issparse
 
 from privstats.errors import DataError, RecordError, SchemaError
-from privstats.moments.arrays import (
+from privstats.intake.arrays import (
     FileRows,
     GuardedRows,
-    columns_of,
     densified,
     file_rows,
     host_rows,
     is_bfloat16,
-    is_list,
     is_mapped,
     is_tensor,
-    listed,
     mapped_rows,
-    of_list,
     on_device,
-    ordered_columns,
     require_plain,
     require_single,
     sparse_rows,
 )
+from privstats.intake.columns import Listed, array_of, read
+from privstats.intake.meaning import listed
+from privstats.intake.tables import is_list, names_of_columns, of_list, ordered_columns
 from privstats.moments.code_rows import CodeRows
 from privstats.moments.grid import exact_rows, windows
 from privstats.schema import ClassSchema, RecordSchema, Schema
 from privstats.transforms import input_features, output_features
-from privstats.transforms.reading import Listed, array_of, read
 
 Rows: TypeAlias = Any
 """Something of shape (n, inputs) with a dtype and slices: numpy array, csr_array, FileRows or torch tensor."""
@@ -177,7 +175,9 @@ def dense(tile: Any) -> NDArray[np.generic]:
     """A tile as a numpy array in host memory."""
     if is_tensor(tile):
         return host_rows(tile.cpu())
-    return densified(tile) if isinstance(tile, csr_array) else np.asarray(tile)
+    if isinstance(tile, csr_array):
+        return densified(tile)
+    return tile if isinstance(tile, np.ma.MaskedArray) else np.asarray(tile)
 
 
 def as_rows(array: Any, field: str) -> Any:
@@ -204,12 +204,21 @@ def as_rows(array: Any, field: str) -> Any:
         )
     if isinstance(array, np.ma.MaskedArray):
         raise RecordError(f"{field} is a masked array, whose masked entries have no meaning here; fill it first")
-    if columns_of(array) is not None:  # several targets, of which each column has its own type
+    if names_of_columns(array) is not None:  # several targets, of which each column has its own type
         array = ordered_columns(array, None, gaps=True)
     try:
-        return of_list(array) if is_list(array) else array_of(array)
+        rows = of_list(array) if is_list(array) else array_of(array)
     except ValueError:
         raise RecordError(f"{field} has rows of different lengths; give a rectangular array") from None
+    if field == "X" and rows.dtype.kind in "US":
+        warnings.warn(_TEXTS, stacklevel=2)
+    return rows
+
+
+_TEXTS = (
+    "X is an array of texts, in which numpy writes a float32 with fewer digits than it has, so that a word beside it "
+    "changes its value; give lists, an array of objects, or a table"
+)
 
 
 def real(field: str, array: Any) -> Any:
@@ -228,10 +237,7 @@ def real(field: str, array: Any) -> Any:
 
 def numbers_in(array: Any) -> tuple[NDArray[np.float64], bool]:
     """Entries as float64, NaN where one is missing or no number; and whether none was something else than a number."""
-    if isinstance(array, np.ma.MaskedArray):
-        result = read(array.reshape(-1))
-        return result.numbers.reshape(array.shape), not result.texts
-    plain = array.cpu().numpy() if is_tensor(array) and array.is_complex() else dense(array)
+    plain = dense(array)
     column = read(plain.reshape(-1))
     return column.numbers.reshape(plain.shape), not column.texts
 
@@ -284,7 +290,7 @@ _MORE = "raise its classes"
 def check_labels(schema: ClassSchema, labels: Any) -> Any:
     """Labels of shape ``(n,)`` as whole numbers in 0..C-1, in a container with slices.
 
-    Each label is read by itself (:mod:`privstats.transforms.reading`), whatever type the container gives all of them.
+    Each label is read by itself (:mod:`privstats.intake.meaning`), whatever type the container gives all of them.
 
     Args:
         schema: with ``class_names``, labels are these; without, they are whole numbers 0..C-1.
@@ -324,7 +330,7 @@ def places_of(classes: Sequence[Any], labels: Any) -> NDArray[np.intp]:
         classes: texts or numbers, no two of which are read alike.
         labels: an array, tensor or list of labels.
     """
-    return _listed(tuple(classes)).places_of(read(_on_host(labels)))
+    return _listed(tuple(classes)).places_of(read(labels))
 
 
 @dataclass(frozen=True)
@@ -360,7 +366,7 @@ def indices_of(classes: tuple[str, ...] | range, labels: Any, first: int = 0) ->
     Raises:
         RecordError: a label is not among them; the message gives the position of the first one and the classes.
     """
-    column = read(_on_host(labels))
+    column = read(labels)
     result = _listed(tuple(classes)).places_of(column)
     if not result.size or result.min() >= 0:
         return result
@@ -393,12 +399,6 @@ def _remedy(classes: int) -> str:
 @lru_cache(maxsize=8)
 def _listed(classes: tuple[Any, ...]) -> Listed:
     return Listed.of(classes)
-
-
-def _on_host(labels: Any) -> Any:
-    if isinstance(labels, np.ma.MaskedArray) or is_list(labels):
-        return labels
-    return host_rows(labels.cpu()) if is_tensor(labels) else array_of(labels)
 
 
 def _are_integers(labels: Any) -> bool:

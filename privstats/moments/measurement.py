@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privstats.errors import DataError, RecordError, SchemaError, UnreadableRecordsWarning
-from privstats.moments.arrays import is_list
+from privstats.intake.tables import ReadRows, is_list, ordered_columns
 from privstats.moments.base import Moments
 from privstats.moments.clip_report import warn_if_clipped, warn_of_left_out
 from privstats.moments.code_rows import behind, cells_of, columns_asked, levels_of
@@ -119,7 +119,7 @@ def measure(
     Guarantee:
         What a record adds follows from that record and the schema alone. Every value is read by itself, so neither the
         type that a container gives a column nor another record decides what it is
-        (``transforms.reading``), and with ``unreadable="leave out"`` no record decides whether others count.
+        (``intake.meaning``), and with ``unreadable="leave out"`` no record decides whether others count.
 
     Warns:
         ClippedWarning: the clip shortens more than nine rows in ten, or the bound more than one target in ten. The
@@ -227,7 +227,7 @@ def _opened(kind: Kind, schema: Schema, X: Any, y: Any, opened: ExitStack) -> tu
     """X and y where y may name a column of a table, and X may be one that is not in memory."""
     if isinstance(X, np.ndarray) and (y is None or isinstance(y, np.ndarray)) and not kind.named(schema):
         return X, y
-    from privstats.moments.frames import batches_of, in_memory, named_target
+    from privstats.intake.frames import batches_of, in_memory, named_target
 
     if named := kind.named(schema):
         return in_memory(X, named), y
@@ -257,8 +257,10 @@ def _measured(
     worded = levels_of(schema) is not None  # which numbers in their place must not pass for
     if unreadable == "refuse" and not worded:
         return kind.measure(schema, X, y, values, progress), LeftOut()
+    if kind.readable is None and not kind.named(schema):
+        X = ordered_columns(X, schema.feature_names, gaps=True)  # each column is read once
     lists = is_list(X) or is_list(y)  # whose shape one record may change
-    if y is not None and not lists and not worded:  # nearly always every record can be read
+    if y is not None and not lists and not worded and not isinstance(X, ReadRows):  # nearly always all can be read
         try:
             moments = kind.measure(schema, X, y, values, progress)
             if not _lacks_records(moments, X):
@@ -293,7 +295,7 @@ def quantize(schema: Schema, X: Any) -> NDArray[np.int64]:
     if schema.appended:
         raise SchemaError(f"the vectors of a {type(schema).__name__} hold more than X; call measure(schema, X, y)")
     if not isinstance(X, np.ndarray):
-        from privstats.moments.frames import in_memory
+        from privstats.intake.frames import in_memory
 
         X = in_memory(X)
     rows = check_features(schema, _in_codes(schema, X, 0, refuse=True)[0])

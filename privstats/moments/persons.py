@@ -15,13 +15,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import issparse
 
 from privstats.errors import DataError
-from privstats.moments.arrays import is_list, is_tensor, sparse_rows
+from privstats.intake.tables import Codes, is_list, table_of
 from privstats.moments.base import Moments, readonly_array, require_room
 from privstats.moments.clip_report import ClipReport, warn_of_ids_like_others
-from privstats.moments.code_rows import Codes
 from privstats.moments.person_sums import Cut, PersonSums, Squares, rows_at_once
 from privstats.moments.readable import LeftOut
 from privstats.moments.record_sums import RecordTerms
@@ -157,14 +155,14 @@ def of_persons(
     Raises:
         DataError: not one id for each row, or records in a container of which no rows can be taken.
     """
-    from privstats.moments.person_ids import LIKE_ANOTHER, persons_of  # of plans of persons alone
+    from privstats.intake.person_ids import LIKE_ANOTHER, persons_of  # of plans of persons alone
 
     if isinstance(persons, str | bytes):
         raise DataError(f"persons must be an id for each row, got a text: give table[{str(persons)!r:.40}]")
     if y is None and is_list(X):
         raise DataError("a batch says nothing of whose its rows are: give X and y whole beside persons")
     codes = persons_of(persons)
-    if _length(X) != len(codes) or (y is not None and _length(y) != len(codes)):
+    if any(table_of(each).records != len(codes) for each in (X, y) if each is not None):
         raise DataError(f"persons has {len(codes)} ids, and X or y another number of rows; give one id for each row")
     order, sizes = _by_size(codes)
     few = int(sizes[sizes <= clip.records].sum())
@@ -275,43 +273,4 @@ def _by_size(codes: NDArray[np.intp]) -> tuple[NDArray[np.intp], NDArray[np.intp
 
 def rows_at(X: Any, y: Any, where: NDArray[np.intp]) -> tuple[Any, Any]:
     """These rows of X and of y, if there is one: of arrays, tensors, frames, mappings of columns or lists."""
-    return _taken(X, where), None if y is None else _taken(y, where)
-
-
-def _taken(values: Any, where: NDArray[np.intp]) -> Any:
-    """These rows of an array, a frame, a mapping of columns, or a list."""
-    if isinstance(values, Mapping):
-        return {name: _taken(column, where) for name, column in values.items()}
-    if is_list(values):
-        return [values[place] for place in where.tolist()]
-    if hasattr(values, "iloc"):
-        return values.iloc[where]
-    if is_tensor(values) or isinstance(values, Codes):
-        return values[where]
-    if issparse(values):
-        return sparse_rows(values, "X")[where]
-    if _is_arrow(values):
-        return values.take(where)
-    if hasattr(values, "shape") and hasattr(values, "__getitem__"):
-        return values[where]
-    raise _no_rows(values)
-
-
-def _length(values: Any) -> int:
-    if isinstance(values, Mapping):
-        return min((_length(column) for column in values.values()), default=0)
-    if hasattr(values, "shape"):
-        return int(values.shape[0]) if values.shape else 0
-    if not is_list(values) and not _is_arrow(values):
-        raise _no_rows(values)
-    return len(values)
-
-
-def _is_arrow(values: Any) -> bool:
-    """Whether this is a table or a column of Arrow, which take rows in their own way."""
-    return hasattr(values, "take") and hasattr(values, "to_pylist")
-
-
-def _no_rows(values: Any) -> DataError:
-    kind = type(values).__name__
-    return DataError(f"no rows of one person can be taken of a {kind}; give arrays, a frame or columns by name")
+    return table_of(X).take(where), None if y is None else table_of(y).take(where)

@@ -17,12 +17,13 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from privstats.errors import DataError, SchemaError
-from privstats.moments.arrays import is_list, is_tensor, ordered_columns, rectangle
-from privstats.moments.code_rows import CodeRows, cells_of, levels_of
+from privstats.intake.arrays import is_tensor
+from privstats.intake.columns import read
+from privstats.intake.tables import ReadRows, is_list, ordered_columns, rectangle
+from privstats.moments.code_rows import cells_of, levels_of
 from privstats.moments.input_validation import as_rows, check_shape, classes_of, dense, numbers_in, pairs, places_of
 from privstats.schema import ClassSchema, RidgeSchema, Schema
 from privstats.transforms import apply, input_features
-from privstats.transforms.reading import read
 
 if TYPE_CHECKING:
     from privstats.schema.kinds import Kind
@@ -230,12 +231,10 @@ class _Readable:
 
 def _rows(schema: Schema, X: Any) -> Any:
     """Rows of the schema's columns, whatever they hold."""
-    if isinstance(X, CodeRows):
-        return check_shape(schema, X)
     X = ordered_columns(X, schema.feature_names, gaps=True)
     if is_list(X):
         X = rectangle(X, input_features(schema.transform, schema.features - schema.appended))
-    return check_shape(schema, X if isinstance(X, np.ma.MaskedArray) else as_rows(X, "X"))
+    return check_shape(schema, X if isinstance(X, np.ma.MaskedArray | ReadRows) else as_rows(X, "X"))
 
 
 def _rest(schema: Schema, y: Any) -> Any:
@@ -266,7 +265,7 @@ def _features(schema: Schema, tile: Any) -> tuple[NDArray[np.float64], NDArray[n
     declared = cells_of(schema) is not None  # then every value has a cell, and maps behind the cells may still lose it
     levels, names = levels_of(schema), schema.feature_names
     of = () if levels is None else tuple(map(levels.of, names or ()))
-    X, why = (_entries(tile), {}) if declared else _parsed(tile, named(names, tile.shape[1]), of)
+    X, why = (numbers_in(_dense(tile))[0], {}) if declared else _parsed(tile, named(names, tile.shape[1]), of)
     fine = np.ones(len(X), np.bool_) if declared else np.asarray(np.isfinite(X).all(axis=1))
     if len(schema.transform) > declared:
         wide = np.isfinite(apply(schema.transform, np.where(fine[:, None], X, 0.0))).all(axis=1)
@@ -285,30 +284,19 @@ def _parsed(tile: Any, names: Sequence[str], declared: Sequence[Any]) -> tuple[N
         names: of its columns, in a sentence.
         declared: of each column its two texts, None where it holds numbers; empty: all do.
     """
-    raw = _of_any(tile)
+    columns = tile.readings if isinstance(tile, ReadRows) else None
+    raw = _dense(tile) if columns is None else tile
     if raw.dtype.kind in "biuf" and not declared:
         X = numbers_in(raw)[0]
         return X, {(name, GAP): np.isnan(column) for name, column in zip(names, X.T, strict=True)}
     X, why = np.empty(raw.shape), {}
     for j, (name, column) in enumerate(zip(names, declared or [None] * len(names), strict=True)):
-        result = read(raw[:, j])
+        result = read(raw[:, j]) if columns is None else columns[j]
         X[:, j] = result.numbers if column is None else column.codes(result)[0]
         gone = result.missing
         why[name, GAP] = gone
         why[name, TEXT if column is None or not hasattr(column, "values") else WORD] = np.isnan(X[:, j]) & ~gone
     return X, why
-
-
-def _of_any(tile: Any) -> NDArray[Any]:
-    """A tile of any container as an array whose entries can be read; a sparse row in which one occurs twice is NaN."""
-    if isinstance(tile, csr_array):
-        return _entries(tile)
-    if isinstance(tile, np.ma.MaskedArray):
-        times = tile.dtype.kind in "mM"  # whose nanoseconds would be integers
-        plain = np.array([list(row) for row in tile.data] if times else tile.data, object).reshape(tile.shape)
-        plain[np.ma.getmaskarray(tile)] = None
-        return plain
-    return np.asarray(tile.cpu().numpy()) if is_tensor(tile) and tile.is_complex() else dense(tile)
 
 
 def _of_targets(targets: int, declared: Sequence[Any]) -> list[str]:
@@ -318,10 +306,10 @@ def _of_targets(targets: int, declared: Sequence[Any]) -> list[str]:
     return ["the outcome"] if targets == 1 else [f"outcome {place + 1}" for place in range(targets)]
 
 
-def _entries(tile: Any) -> NDArray[np.float64]:
-    """Entries as float64; a sparse row in which one occurs twice is NaN."""
+def _dense(tile: Any) -> NDArray[Any]:
+    """A tile of any container as an array; a sparse row in which one entry occurs twice is NaN."""
     if not isinstance(tile, csr_array) or tile.has_canonical_format:
-        return numbers_in(tile)[0]
+        return dense(tile)
     X = tile.toarray().astype(np.float64)
     members = np.repeat(np.arange(tile.shape[0]), np.diff(tile.indptr))
     places = np.sort(members * tile.shape[1] + tile.indices)

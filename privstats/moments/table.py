@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privstats.errors import DataError
-from privstats.moments.arrays import columns_of, is_list, rectangle
-from privstats.moments.code_rows import CodeRows, Codes, cells_of
+from privstats.intake.tables import Codes, is_list, names_of_columns, rectangle, table_of
+from privstats.moments.code_rows import CodeRows, cells_of
 from privstats.moments.input_validation import as_rows
 
 if TYPE_CHECKING:
@@ -80,18 +80,18 @@ def _rows(cells: Cells, X: Any, unread: Counter[str], refuse: bool) -> CodeRows:
 
 def _is_table(X: Any) -> bool:
     """Whether X is one table or array, and no iterable of batches."""
-    return isinstance(X, Mapping | Codes | str) or hasattr(X, "shape") or columns_of(X) is not None
+    return isinstance(X, Codes | str) or hasattr(X, "shape") or names_of_columns(X) is not None
 
 
 def _columns(cells: Cells, X: Any) -> Any:
     """The declared columns of any container by name, as a list; or rows of an array, in the order of the plan."""
     if isinstance(getattr(getattr(X, "dtype", None), "names", None), tuple):
         X = {name: X[name] for name in X.dtype.names}  # an array of records
-    named = list(X) if isinstance(X, Mapping) else columns_of(X)
+    named = names_of_columns(X)
     if isinstance(X, Mapping) or (named is not None and named != list(range(len(cells.columns)))):
         return [X[source] for source in cells.sources(X)]
-    if hasattr(X, "iloc"):
-        return [X.iloc[:, place] for place in range(len(cells.columns))]
+    if named is not None:
+        return table_of(X).columns()
     rows = (
         rectangle(X, len(cells.columns)) if is_list(X) else X if isinstance(X, np.ma.MaskedArray) else as_rows(X, "X")
     )

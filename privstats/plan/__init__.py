@@ -1,4 +1,4 @@
-"""The plan, the document that governs an aggregation: what is measured, by whom, and at what privacy cost."""
+"""Build the plan, the document that governs an aggregation: statistics, parties and privacy cost."""
 
 from typing import TYPE_CHECKING
 

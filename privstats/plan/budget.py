@@ -1,7 +1,8 @@
-"""What a plan costs: each statistic's price in privacy and in bits, the joint guarantee, and its conditions.
+"""Compute what a plan costs: each statistic's price in privacy and in bits, the joint guarantee, and its conditions.
 
-The numbers follow from the plan's noise and headroom. ``conditions`` are sentences beside the number: what epsilon
-rests on, which no plan can compute and no audit of its releases observe. ``printable.budget`` shows both as a table.
+The numbers are derived from the plan's noise and headroom. ``conditions`` are sentences alongside epsilon: its
+assumptions, which no plan can compute and no audit of its releases can observe. ``printable.budget`` shows both as a
+table.
 """
 
 from __future__ import annotations
@@ -136,11 +137,11 @@ def _row(spend: NoiseRow, rooms: Sequence[Headroom], advantage: float) -> Budget
 
 
 def predicted_advantage(schema: Schema, statistic: str, max_records: int) -> float:
-    """Membership advantage (largest TPR - FPR) that noiseless sums give a likelihood-ratio attacker.
+    """Predict a likelihood-ratio attacker's membership advantage (largest TPR - FPR) from noiseless sums.
 
     Each of the k independent entries a record touches reveals 1/n about it, so d' = sqrt(k / n) and the advantage is 2
     Phi(d'/2) - 1, with n records in the record's class (all of them for B, G, h, q), spread evenly. It is near 1 until
-    n is far above k: a minimum count says nothing without the dimension.
+    n is far above k: a minimum count is meaningless without the dimension.
     """
     row = next(row for row in schema.sent if row.letter == statistic)
     entries, per_class = row.entries(schema.sizes), schema.sizes["class"] if row.cells == "class" else 1

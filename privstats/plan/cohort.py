@@ -1,14 +1,14 @@
-"""The parties of one aggregation, and the ring widths at which no sum can wrap.
+"""Describe the parties of one aggregation, and compute the ring widths at which no sum can wrap.
 
-``Cohort`` gives the numbers of clients, survivors, colluders and records. The widths follow by pure arithmetic from the
-layout, the record limit and the noise. The masking thresholds are ``secagg.Parameters``, the ring is in ``encoding``.
+``Cohort`` has the numbers of clients, survivors, colluders and records. The widths follow by pure arithmetic from the
+layout, the record limit and the noise. ``secagg.Parameters`` has the masking thresholds, ``encoding`` the ring.
 
 ``check_plausible`` refuses noisy sums that no honest cohort can have. It reads noisy sums only, so an abort reveals no
 more than the release would; it cannot validate a client's input, which is masked. It runs after the centre lift and
 before the minimum count.
 
-While a plan is built, its cohort is also checked against kinds of schema whose sums are no sums over records: how few
-parties would be revealed.
+While a plan is built, its cohort is also checked against kinds of schema with sums that are no sums over records: too
+few parties would reveal a single party's values.
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ class Cohort:
 
     Args:
         clients: parties in the roster, at least 2.
-        min_survivors: fewest clients whose vectors may be unmasked; with fewer the session aborts without a sum.
-        max_records: most records over all clients together; it determines the ring's width.
+        min_survivors: minimum number of clients in an unmasked sum; with fewer the session aborts without a sum.
+        max_records: maximum number of records over all clients together; it determines the ring's width.
         colluders: clients that may work with the server without learning another client's vector; the guarantee of
             distributed noise does not count their shares.
 
     Raises:
-        PlanError: naming the field, its bound and the remedy.
+        PlanError: a field is out of bounds; the message names the field, its bound and the remedy.
 
     Example:
         >>> cohort = ps.Cohort(clients=12, min_survivors=10, max_records=50_000, colluders=2)
@@ -84,7 +84,7 @@ class Cohort:
 
 @dataclass(frozen=True)
 class Limits:
-    """How many records a released sum can hold, however the clients divide them.
+    """Limits on the number of records in a released sum, for any division among clients.
 
     Every honest client holds at most ``max_records``, so no honest sum holds more than ``every``. Where counts are
     released, a sum with noisy counts above ``refused_above`` records is refused; noise can lower the counts by as much
@@ -115,7 +115,7 @@ class Headroom:
 
     @property
     def factor(self) -> float:
-        """How many times ``largest`` fits below the wrap: above 1."""
+        """The number of times that ``largest`` fits below the wrap: above 1."""
         return float(2 ** (self.bits - 1) / self.largest)
 
 
@@ -133,15 +133,15 @@ def limits(layout: Layout, cohort: Cohort, noise_std: Callable[[Segment], float]
 def headroom(
     layout: Layout, limits: Limits, noise_std: Callable[[Segment], float], spare_bits: int = 0
 ) -> tuple[Headroom, ...]:
-    """Choose every segment's width: the smallest b with 2**(b-1) > n M + z sigma + 1, in whole numbers.
+    """Choose every segment's width: the smallest integer b with 2**(b-1) > n M + z sigma + 1.
 
-    ``noise_std`` gives the standard deviation, in grid steps, of all noise that can be in the sum, or of Laplace noise
-    what stands for it in the tail (``Noise.tail_sigma``). A discrete Gaussian is sub-Gaussian and a rounded one differs
-    from a Gaussian by half a step (the ``+ 1``), so with z = sqrt(2 ln(2 D / WRAP_PROBABILITY)) over D entries a union
-    bound keeps the wrap probability below ``WRAP_PROBABILITY``. n is the number of records in a released sum
-    (:class:`Limits`): for the counts themselves all that honest clients can hold, so they never wrap and a cohort that
-    holds too much is always refused. ``spare_bits`` are added, for a server that weighs the sums of several sessions
-    before it adds noise.
+    ``noise_std`` returns the standard deviation, in grid steps, of all noise that can be in the sum, or for Laplace
+    noise the equivalent in the tail (``Noise.tail_sigma``). A discrete Gaussian is sub-Gaussian and a rounded one
+    differs from a Gaussian by half a step (the ``+ 1``), so with z = sqrt(2 ln(2 D / WRAP_PROBABILITY)) over D entries
+    a union bound keeps the wrap probability below ``WRAP_PROBABILITY``. n is the number of records in a released sum
+    (:class:`Limits`). For the counts themselves n covers all that honest clients can hold, so counts never wrap and a
+    cohort with too many records is always refused. ``spare_bits`` are added, for a server that weighs the sums of
+    several sessions before it adds noise.
 
     Raises:
         PlanError: a segment would need more than 62 bits.
@@ -157,7 +157,7 @@ def ring_of(rooms: Sequence[Headroom]) -> Ring:
 
 
 def tail_of(layout: Layout, noise_std: float) -> float:
-    """What noise of this standard deviation exceeds in any entry with ``WRAP_PROBABILITY`` at most."""
+    """Return the value that any entry's noise exceeds with probability at most ``WRAP_PROBABILITY``."""
     return reach_of(layout) * noise_std
 
 
@@ -244,7 +244,7 @@ def check_cohort(schema: Schema, cohort: Cohort, privacy: Privacy | NoPrivacy, a
         agrees: the protocol's clients see the list of survivors before the sum is unmasked.
 
     Raises:
-        PlanError: naming the field, its bound and the remedy.
+        PlanError: a field is out of bounds; the message names the field, its bound and the remedy.
     """
     check = _COHORTS.get(schema.task)
     if check is not None:
@@ -321,16 +321,16 @@ def _check_sites(schema: SitesSchema, cohort: Cohort, privacy: Privacy | NoPriva
     """Refuse sums within sites over too few sites.
 
     Args:
-        schema: of sums within sites.
+        schema: the schema of sums within sites.
         cohort: the parties.
         privacy: the promise.
 
     Raises:
-        PlanError: without noise: fewer honest sites in the smallest group than M (p + 1) + 3, for M pulls beside the
-            first and p features. A counting rule, not a proof: M p (p + 1) / 2 numbers of differences between pulls,
-            the constant's row and the number of records are as many as K p unknown site sums for K = M (p + 1) / 2 + 1
-            + 1 / p, and the rule asks for twice that. With groups under a promise: fewer than three honest sites a
-            group on the average.
+        PlanError: without noise: fewer honest sites in the smallest group than M (p + 1) + 3, for M pulls besides the
+            first and p features. This is a counting rule, not a proof: the M p (p + 1) / 2 differences between pulls,
+            the constant's row and the number of records are as many numbers as K p unknown site sums with
+            K = M (p + 1) / 2 + 1 + 1 / p; the rule requires twice that. With groups under a promise: fewer than three
+            honest sites per group on average.
     """
     honest = cohort.min_survivors - cohort.colluders
     if isinstance(privacy, Privacy):

@@ -1,7 +1,6 @@
-"""Who may send where clients are devices of invited people: organisations, the registrar's key and a cap, as a plan
-says them.
+"""Check a plan's table ``[devices]``: organisations, the registrar's key and a cap, for devices of invited people.
 
-Every refusal of a plan with a table ``[devices]`` is here; docs/privacy.md has the theorem behind them.
+Every refusal of a plan with this table is here; docs/privacy.md has the underlying theorem.
 """
 
 from __future__ import annotations
@@ -32,20 +31,21 @@ _MOST_EPSILON = 1e9
 
 @dataclass(frozen=True, kw_only=True)
 class Devices:
-    """Who may send where clients are devices of invited people, and what these are told: see docs/privacy.md.
+    """Permission to send, and the page's statements, where clients are devices of invited people: see docs/privacy.md.
 
     Args:
-        organisations: who runs each place of the plan's panel, the leader's first; all different.
+        organisations: the organisation that runs each member of the plan's panel, the leader's first; all different.
         registrar: the organisation that invites; none of the panel's.
-        registrar_key: its Ed25519 public key, 64 hex digits: it signs the roster.
-        page: the organisation that serves the page; none of the panel's. Where the registrar serves it, the sentence
-            ``"the registrar is trusted with every answer"`` in its place.
-        most_runs: in how many runs at most a person is invited.
-        stated_epsilon: what a person is told, needed under a ``Privacy``: all ``most_runs`` runs together, one answer
-            exchanged for another, at the plan's delta. A page shows this number, so a plan refuses one that is too low.
+        registrar_key: the registrar's Ed25519 public key, 64 hex digits, which verifies the signed roster.
+        page: the organisation that serves the page; none of the panel's. If the registrar serves the page, write the
+            sentence ``"the registrar is trusted with every answer"`` instead.
+        most_runs: the maximum number of runs to which a person is invited.
+        stated_epsilon: the epsilon that the page shows to a person, needed under a ``Privacy``: for all ``most_runs``
+            runs together, one answer exchanged for another, at the plan's delta. A plan refuses a number that is too
+            low.
         words: ``"per record"``, written out under the record unit: a device may hold several records.
         exact: ``"the leader is trusted with the sum"``, written out where the panel draws no noise.
-        texts: title, questions, help and answers by language and variable, which the page asks in place of the names of
+        texts: title, questions, help and answers by language and variable, which the page shows instead of the names of
             variables and values: see :func:`privstats.files.page_texts.checked_texts`.
 
     Raises:
@@ -99,7 +99,7 @@ class Devices:
 
     @property
     def runs(self) -> str:
-        """In how many runs at most a person is invited, as words."""
+        """The maximum number of runs to which a person is invited, in words."""
         return "1 run" if self.most_runs == 1 else f"{self.most_runs} runs"
 
     def _named(self) -> Iterator[tuple[str, object]]:
@@ -142,10 +142,10 @@ class Devices:
 
 
 def check_devices(plan: Plan) -> None:
-    """Refuse a plan whose promise to devices of invited people would rest on what nobody can know, or on an answer.
+    """Refuse a plan if its promise to devices of invited people would depend on unknowable facts, or on an answer.
 
     Raises:
-        PlanError: what cannot be, and the remedy.
+        PlanError: the plan is impossible; the message states why, and the remedy.
     """
     devices = plan.devices
     if devices is None:
@@ -156,9 +156,9 @@ def check_devices(plan: Plan) -> None:
     _check_unit(plan, devices)
     _check_stated(plan, devices)
     if devices.texts is not None:
-        from privstats.files.page_texts import check_asked
+        from privstats.files.page_texts import check_questions
 
-        check_asked(devices.texts, plan.schema)
+        check_questions(devices.texts, plan.schema)
 
 
 def least_epsilon(schema: Schema, privacy: Privacy, noise: Noise, runs: int) -> float:
@@ -277,9 +277,9 @@ def _check_stated(plan: Plan, devices: Devices) -> None:
     least = least_epsilon(plan.schema, plan.privacy, plan.noise, devices.most_runs)
     if devices.stated_epsilon is not None and devices.stated_epsilon >= least:
         return
-    given = "missing" if devices.stated_epsilon is None else f"{devices.stated_epsilon:g}"
+    stated = "missing" if devices.stated_epsilon is None else f"{devices.stated_epsilon:g}"
     raise PlanError(
-        f"devices.stated_epsilon is {given}, and {devices.runs} of this plan cost {least:.6g} for one answer against "
+        f"devices.stated_epsilon is {stated}, and {devices.runs} of this plan cost {least:.6g} for one answer against "
         f"another: write {math.ceil(least * 100) / 100!r}, or lower most_runs or epsilon"
     )
 

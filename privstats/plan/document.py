@@ -147,7 +147,7 @@ def _parsed(text: str) -> dict[str, Any]:
 
 
 def _remedy(text: str) -> str:
-    """What to do about a text that is no TOML, where that can be told from it."""
+    """Return the remedy for a text that is no TOML, where the text shows its cause."""
     if "\n" not in text and "=" not in text:
         return "; this looks like a path, so use Plan.read(path)"
     comma = _DECIMAL_COMMA.search(text)
@@ -161,7 +161,7 @@ def _remedy(text: str) -> str:
 
 
 def _refuse_huge(value: Any, where: str = "the plan") -> None:
-    """Refuse whole numbers of more than 53 bits, which no plan needs; arithmetic on smaller ones is exact."""
+    """Refuse integers of more than 53 bits, which no plan needs; arithmetic on smaller ones is exact."""
     if isinstance(value, dict):
         for key, inner in value.items():
             _refuse_huge(inner, repr(key))
@@ -272,7 +272,7 @@ def _refuse_unknown(where: str, table: Mapping[str, Any], known: tuple[str, ...]
 
 
 def _late(section: str, table: dict[str, Any] | None) -> Any:
-    """A section that most plans lack, whose class they never load."""
+    """Read a section that most plans lack; its class is loaded only here."""
     from privstats import plan
 
     return None if table is None else _build(getattr(plan, section.capitalize()), section, table)

@@ -197,12 +197,12 @@ def check_size(layout: Layout, schema: Schema) -> None:
 
 
 def _remedy(schema: Schema, statistic: str) -> str:
-    """What the size of a statistic grows with, by its own row."""
+    """Return how to make a statistic smaller, from its row."""
     row = by_letter(schema.table, statistic)[0]
     axes = dict.fromkeys(axis for axis in (*reversed(row.axes), row.cells) if axis != "pooled")
     *several, last = [field for axis in axes for field in _GROWS_WITH[axis]] or ["what the schema measures"]
-    left_out = ", or leave out B and S" if statistic in schema.optional and statistic in ("B", "S") else ""
-    return f"lower {', '.join(several)}{' or ' if several else ''}{last}{left_out}"
+    exclude = ", or leave out B and S" if statistic in schema.optional and statistic in ("B", "S") else ""
+    return f"lower {', '.join(several)}{' or ' if several else ''}{last}{exclude}"
 
 
 _GROWS_WITH = {
@@ -221,11 +221,11 @@ _GROWS_WITH = {
 
 
 def check_masking(masking: Masking, noise: Noise | None) -> None:
-    """Refuse masking whose failure probability is not far below the promised delta.
+    """Refuse masking with a failure probability that is not far below the promised delta.
 
     Args:
-        masking: its ``failure`` bounds the probability that it shows more than the sum.
-        noise: its delta gives the bound, delta / 100; without DP the bound is 2**-38.
+        masking: ``masking.failure`` bounds the probability that masking reveals more than the sum.
+        noise: ``noise.delta / 100`` is the bound; without DP the bound is 2**-38.
 
     Raises:
         PlanError: ``failure`` exceeds the bound.
@@ -256,16 +256,16 @@ def check_local_maps(schema: Schema, privacy: Privacy | NoPrivacy) -> None:
 
 
 def _rounded_up(value: float) -> float:
-    """Rounded up to two significant digits."""
+    """Round up to two significant digits."""
     unit = 10.0 ** (math.floor(math.log10(value)) - 1)
     return math.ceil(value / unit) * unit
 
 
-def _sections(**given: object) -> Iterator[tuple[str, object, tuple[type, ...], str]]:
-    """The same of sections that few plans have, by their class, which loads where one is given."""
+def _sections(**values: object) -> Iterator[tuple[str, object, tuple[type, ...], str]]:
+    """Yield the checks of sections that few plans have; the class of a section is loaded only if it is present."""
     from privstats import plan
 
-    for name, value in given.items():
+    for name, value in values.items():
         if value is not None:
             yield name.lower(), value, (getattr(plan, name),), f"{name} or None"
 

@@ -1,6 +1,6 @@
-"""The Plan: a frozen value whose construction proves that its parts fit together.
+"""Build a ``Plan``, a frozen value; its construction proves that its parts fit together.
 
-It joins schema, cohort, privacy and masking; noise, ring and thresholds are derived and never set by hand.
+A plan joins schema, cohort, privacy and masking; noise, ring and thresholds are derived and never set by hand.
 
 ``graph`` is in every digest, so it stays a field of the plan; the protocol validates it, in ``solve``.
 """
@@ -63,32 +63,32 @@ _INTERACTIVE = "interactive"
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """A study: what is measured, by which parties and at what privacy cost; built before any data is read.
+    """A study's statistics, parties and privacy cost, fixed before any data is read.
 
     Args:
-        schema: what each record contributes, and its bounds.
-        cohort: how many clients, survivors, colluders and records.
+        schema: each record's contribution, and its bounds.
+        cohort: the numbers of clients, survivors, colluders and records.
         privacy: a :class:`~privstats.dp.Privacy`, or :class:`~privstats.dp.NoPrivacy` spelled out.
-        min_count: classes whose noisy count is below this are suppressed (class schemas only; 0 keeps all).
+        min_count: classes with a noisy count below this are suppressed (class schemas only; 0 keeps all).
         merge: for a rare class, the parent class that receives its sums instead of their being dropped.
-        protocol: how clients are summed: ``"interactive"`` (six messages per client, no trusted server) or ``"split"``
-            (one message per client, to a leader and helpers of whom one is trusted).
-        panel: for ``"split"`` the Ed25519 identities of the leader and then of every helper, 64 hex digits each, which
-            people compare: if one party controls all of them, it reads every vector.
+        protocol: how clients' vectors are summed: ``"interactive"`` (six messages per client, no trusted server) or
+            ``"split"`` (one message per client, to a leader and helpers, one of them trusted).
+        panel: for ``"split"`` the Ed25519 identities of the leader and then of every helper, 64 hex digits each. The
+            parties must compare them: a party that controls all members reads every vector.
         graph: ``"complete"``, ``"robust"`` (random k-regular, with enough neighbours to bound a server that chooses
             which clients drop), ``"sparse"`` (with fewer, for a server that follows the protocol) or ``"auto"``
             (complete up to 256 clients, robust beyond).
         published: values that the measurement reads, for schemas that need some (``schema.needs``), as in a round of a
-            course. Their digest is part of the plan's, so all parties of a session use the same values.
-        excess_noise: ``"kept"``; or, with distributed noise, ``"removed"``: noise is drawn for ``min_survivors``, and
-            the clients open, once the list of survivors is agreed on, the layers of it that more survivors make
-            superfluous (docs/privacy.md).
-        key_agreement: ``"x25519"``; or ``"mlkem768-x25519"``: who records every message and breaks X25519 later still
-            reads no party's sums.
+            course. Their digest is part of the plan's, so all parties of a session use equal values.
+        excess_noise: ``"kept"``; or, with distributed noise, ``"removed"``: noise is drawn for ``min_survivors``; once
+            the list of survivors is agreed on, the clients open the layers that further survivors make superfluous
+            (docs/privacy.md).
+        key_agreement: ``"x25519"``; or ``"mlkem768-x25519"``: an attacker who records every message and breaks X25519
+            later still reads no party's sums.
         spare_bits: ring bits beyond those that a sum needs, for a central server that weighs the sums of several
             sessions before it adds noise; a ``Stream`` sets it.
-        validity: what every client proves of its sums, for ``"split"``; experimental, see :class:`Validity`.
-        devices: who may send, and what they are told, where clients are devices of invited people; see
+        validity: the claim that every client proves of its sums, for ``"split"``; experimental, see :class:`Validity`.
+        devices: who may send, and what the page states, where clients are devices of invited people; see
             :class:`Devices`.
 
     Raises:
@@ -180,7 +180,7 @@ class Plan:
 
     @cached_property
     def person_clip(self) -> PersonAverage | PersonClip | None:
-        """How far one person counts, for ``measure``; None unless the plan promises persons."""
+        """The limit on one person's contribution, for ``measure``; None unless the plan promises persons."""
         if not isinstance(self.privacy, Privacy) or self.privacy.unit != "person":
             return None
         from privstats.dp import person_clip
@@ -197,7 +197,7 @@ class Plan:
 
     @cached_property
     def limits(self) -> Limits:
-        """How many records a released sum can hold."""
+        """Limits on the number of records in a released sum."""
         return limits(self.layout, self.cohort, self._noise_std)
 
     @cached_property
@@ -211,7 +211,7 @@ class Plan:
 
     @cached_property
     def claim(self) -> Claim | None:
-        """What every report proves, as the machines read it; None without ``validity``."""
+        """The claim that every report proves, as the machines read it; None without ``validity``."""
         if self.validity is None:
             return None
         from privstats.plug_ins import of_contrib
@@ -254,12 +254,12 @@ class Plan:
 
     @property
     def helpers(self) -> int:
-        """How many helpers the panel has beside its leader; 0 where the protocol has no panel."""
+        """The number of helpers in the panel, without its leader; 0 where the protocol has no panel."""
         return len(self.panel) - 1 if PROTOCOLS[self.protocol].has_panel else 0
 
     @property
     def unreadable(self) -> Literal["refuse", "leave out"]:
-        """What a party does about a record that it cannot read: leave it out under a promise, for a refusal would tell.
+        """The treatment of an unreadable record: excluded under a promise, because a refusal would reveal it.
 
         Example:
             >>> schema, cohort = ps.ClassSchema(2, 2, "NA", clip_norm=1.0), ps.Cohort(2, 2, 9)
@@ -293,10 +293,10 @@ class Plan:
         return document.to_toml(self.tables)
 
     def with_values(self, values: Mapping[str, Values]) -> Plan:
-        """The same plan with its published values, of which it had only the digest.
+        """Return the plan with its published values instead of their digest alone.
 
         Raises:
-            PlanError: the plan publishes no values, or others.
+            PlanError: the plan publishes no values, or different ones.
         """
         if self.published is None:
             raise PlanError("this plan publishes no values; leave them out")
@@ -317,7 +317,7 @@ class Plan:
     def read(cls, path: str | os.PathLike[str]) -> Plan:
         """Read a plan file: UTF-8, with or without a byte-order mark, of at most 4 MiB.
 
-        Published values are read from the file beside it (``round.toml``, ``round.values``) where there is one.
+        Published values are read from the file next to the plan (``round.toml``, ``round.values``) where it exists.
 
         Raises:
             PlanError: the file cannot be read, or its plan is refused.

@@ -1,4 +1,4 @@
-"""What the reports of a session must prove, as a plan says it: a level, and the most records of one client."""
+"""Define what the reports of a session must prove: a level, and the maximum number of records of one client."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from privstats.secagg import statements
 
 
 class Claim(statements.Claim, Protocol):
-    """What a plan asks of what its reports prove; :mod:`privstats.contrib.proofs` answers."""
+    """Interface between a plan and the claim that its reports prove; :mod:`privstats.contrib.proofs` implements it."""
 
     @property
     def tolerance(self) -> float:
@@ -24,16 +24,16 @@ class Claim(statements.Claim, Protocol):
         ...
 
     def group(self, schema: Schema, layout: Layout) -> Group:
-        """The group whose wire entries the statement reads."""
+        """Return the group of the wire entries that the statement reads."""
         ...
 
     def headroom(
         self, rooms: tuple[Headroom, ...], group: Group, clients: int, tail: Callable[[Segment], float]
     ) -> tuple[Headroom, ...]:
-        """The room of every segment in that group.
+        """Return the room of every segment in that group.
 
         Raises:
-            PlanError: the sums of so many clients have none.
+            PlanError: the sums of ``clients`` clients do not fit.
         """
         ...
 
@@ -43,13 +43,14 @@ Level: TypeAlias = Literal["moments", "norm"]
 
 @dataclass(frozen=True)
 class Validity:
-    """What every client proves of its sums, in the one message that it sends: experimental, see docs/proofs.md.
+    """The claim that every client proves of its sums in its one message; experimental, see docs/proofs.md.
 
     Args:
-        level: ``"moments"``: they are sums over at most ``most_records`` fractional records within the schema's bounds,
-            class by class. ``"norm"``: each statistic has the norm of at most so many records, which protects
+        level: ``"moments"``: the sums are over at most ``most_records`` fractional records within the schema's bounds,
+            class by class. ``"norm"``: each statistic has at most the norm of ``most_records`` records, which protects
             gradients, and does not protect class moments.
-        most_records: the most records of one client; public. The largest client sets what every liar is worth.
+        most_records: the maximum number of records of one client; public. The largest client determines how far any
+            liar can move the sums.
 
     Raises:
         PlanError: naming the field, its bound and the remedy.

@@ -42,7 +42,7 @@ def printable(text: object) -> str:
 
 
 def printable_lines(text: str) -> str:
-    """The same of a text of several lines, whose line ends stay.
+    """Escape a text of several lines as :func:`printable` does, but keep its line ends.
 
     Example:
         >>> from privstats.printable import printable_lines
@@ -54,9 +54,9 @@ def printable_lines(text: str) -> str:
 
 
 class Printable(logging.Filter):
-    """A filter of a logger, for all of its handlers: every message is one printable line.
+    """A logger's filter, for all handlers, that turns every message into one printable line.
 
-    A filter of a handler would leave the handlers of other programs without it. The lines of a traceback stay lines.
+    A handler's filter would not cover handlers of other programs. The lines of a traceback stay lines.
 
     Example:
         >>> import logging

@@ -1,7 +1,8 @@
-"""The budget certificate: what a plan's promise rests on, as rationals that a program without this library can check.
+"""Write the budget certificate: the basis of a plan's promise, as rationals that an independent program can check.
 
-It writes down what ``calibration`` and ``sensitivity`` computed and encloses it; ``certificate_checker``, which shares
-no code with either, computes it anew before the file is written. docs/certificate.md says what that proves.
+The certificate has the results of ``calibration`` and ``sensitivities``, with rational bounds. Before the file is
+written, ``certificate_checker``, which shares no code with either, recomputes them. docs/certificate.md states what
+this proves.
 """
 
 from __future__ import annotations
@@ -100,7 +101,7 @@ def _statistic(plan: Plan, privacy: Privacy, noise: Noise, row: NoiseRow) -> dic
 
 
 def _drawn(noise: Noise, segment: Segment) -> str | list[str]:
-    """What one party draws; where clients open layers of it, the base and then every layer, the lowest first."""
+    """Return the variance of one party's draw; with layers, the base's and then every layer's, lowest first."""
     drawn = [str(Fraction(sigma)) for sigma in noise.layered_sigmas(segment)]
     return drawn if noise.levels else drawn[0]
 

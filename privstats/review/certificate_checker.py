@@ -2,9 +2,9 @@
 
     python certificate_checker.py plan.toml plan.certificate.json
 
-It shares no code with privstats and takes no number from it: sensitivities, worst cases, noise and delta are computed
-anew, as rationals. What a bound reads stands in the certificate's tables, key by key: there is no default for it.
-Exit code 0: the certificate holds; 1: refused, by name. docs/certificate.md says what that proves.
+This program shares no code with privstats and reads no number from it: sensitivities, worst cases, noise and delta are
+recomputed as rationals. The inputs of a bound are in the certificate's tables, key by key, without defaults.
+Exit code 0: the certificate holds; 1: refused, by name. docs/certificate.md states what this proves.
 """
 
 import hashlib
@@ -37,7 +37,7 @@ SCHEMAS = {  # the keys of a kind's table beside its task
     "scoring": 'head head_bytes classes features score_bins=20 score="probability" reach? by_class=false transform=[] '
     "class_names? feature_names? cuts?", "sites": f"clip_norm pulls=[0] groups=1 target_scale=1{VECTORS}",
     "score": f'clip_norm family="logistic" target_bound? rate? outcomes?{SIGNED} missing?',
-    "hazard": f"clip_norm bins event cap=1 expected_events? times? time_unit?{SIGNED}",
+    "hazard": f"clip_norm bins event cap=1 expected_events? times? time_unit? strata?{SIGNED}",
     "effect": f'outcome probability? estimand="ate" trim? clip_norm{VECTORS.replace("12", "16", 1)} '
     "outcome_names? subgroups? groups? measure? balance? missing? left_out?", "calibration": f"classes{ROUND}",
     "gradients": f"classes? residual_norm target_bound? module?{ROUND}",
@@ -84,7 +84,7 @@ GAPS = {"effect": "weights", "score": "outcome", "ridge": "left out"}  # what be
 KIND: dict[type, str] = {
     bool: "nonnegative reference other missing by_class",
     str: "statistics module event head name sha256 after registrar registrar_key page words exact",
-    dict: "schema cohort privacy aggregation published validity devices merge shares bins",
+    dict: "schema cohort privacy aggregation published validity devices merge shares bins strata",
     list: "outcome transform variables tables pulls values edges class_names feature_names among panel organisations "
     "outcome_names subgroups cuts numbers by"}
 # read what the plan publishes
@@ -133,7 +133,7 @@ def _number(text: str) -> Fraction:
     return Fraction(repr(float(text)))
 
 
-def _whole(text: str) -> int:
+def _integer(text: str) -> int:
     require(len(text) <= 20, "form", "a whole number has too many digits")
     return int(text)
 
@@ -143,7 +143,7 @@ def _json(text: str) -> Any:
         require(len(dict(pairs)) == len(pairs), "form", "a key stands twice")
         return dict(pairs)
 
-    return json.loads(text, object_pairs_hook=table, parse_float=_number, parse_int=_whole, parse_constant=_number)
+    return json.loads(text, object_pairs_hook=table, parse_float=_number, parse_int=_integer, parse_constant=_number)
 
 
 def _toml(text: str) -> Table:
@@ -207,7 +207,7 @@ def delta_of(mu: Fraction, epsilon: Fraction) -> tuple[Fraction, Fraction]:
 
 
 def _outcomes(schema: Table) -> int:
-    """How many outcomes an effect has: the second is f, and so on."""
+    """Return the number of outcomes of an effect; the second has the letter f, and so on."""
     return len(schema["outcome_names"]) if schema["task"] == "effect" and "outcome_names" in schema else 1
 
 
@@ -218,7 +218,7 @@ def _sent(schema: Table) -> str:
 
 
 def _percent(schema: Table) -> Table:
-    """What its letters spend where a plan names no shares: several outcomes share what one would get."""
+    """Return the default shares of an effect's letters; several outcomes divide one outcome's share."""
     percent, several = SENT[_row(schema)][2], Fraction(1, _outcomes(schema))
     if schema["task"] != "effect":
         return percent
@@ -229,7 +229,7 @@ def _percent(schema: Table) -> Table:
 
 
 def _listed(table: Table, name: str) -> list[Any]:
-    """What a table lists under a name; nothing where it lacks it."""
+    """Return the list of a table under a name; empty without it."""
     return list(table[name]) if name in table else []
 
 
@@ -239,15 +239,15 @@ def _tables(schema: Table) -> list[list[Any]]:
 
 
 def _blocks(schema: Table) -> int:
-    """How many subgroups, or groups of sites, that gives."""
+    """Return the number of subgroups or groups of sites."""
     cells = math.prod(_cells(_listed(schema, "subgroups")).values())
     return int(schema["groups"]) if schema["task"] == "effect" and "groups" in schema else cells
 
 
 def bound(schema: Table, weights: Mapping[str, Fraction], adjacency: str, held: int) -> Fraction:
-    """The most that sum_s weight_s |v_s - v'_s|^2 can be, in squared wire steps: docs/sensitivity.md in rationals.
+    """Return the largest sum_s weight_s |v_s - v'_s|^2 in squared wire steps: docs/sensitivity.md in rationals.
 
-    ``held``: the unit is a client of at most so many records whose sums are not sums over records (sites).
+    ``held``: maximum number of records of a client unit with sums that are not over records (sites).
     """
     swap, row = {"add-remove": False, "replace-one": True}[adjacency], _row(schema)
     w = {**dict.fromkeys(_sent(schema), ZERO), **weights}  # letters that are not named are not released
@@ -281,7 +281,8 @@ def _ridge(schema: Table, w: Table, swap: bool, _: int) -> Any:
 
 def _counts(schema: Table, w: Table, swap: bool, _: int) -> Any:
     """Tables, and numbers z and z^2 with |z| <= 1: two values d apart, and at most 2 - d from each other's opposite; in
-    two groups, or one missing, both in full."""
+    two groups, or one missing, both in full.
+    """
     tables = len(schema["tables"] if schema["task"] == "counts" else _scored(schema))
     numbers, T = _listed(schema, "numbers"), COUNT**2 * w["T"]
     x, q = (w[s] * size if numbers else ZERO for s, size in (("x", 4**12), ("q", 16**12)))
@@ -294,13 +295,14 @@ def _counts(schema: Table, w: Table, swap: bool, _: int) -> Any:
 
 def _scored(schema: Table) -> list[int]:
     """Cells of each table of a score: label by score of two classes; of more label by predicted, right by score, and
-    the same of every class."""
+    the same of every class.
+    """
     bins, classes = schema["score_bins"], schema["classes"]
     return [2 * bins] if classes == 2 else [classes**2] + [2 * bins] * (1 + classes * schema["by_class"])
 
 
 def _sites(schema: Table, w: Table, swap: bool, held: int) -> Any:
-    """Of a party of any size, or of a client: its matrix is no longer than its records, and cut toward zero."""
+    """Bound a party of any size, or a client: its matrix is no longer than its records, and truncated toward zero."""
     moved, times = (held or 4) * Fraction(4 ** schema["grid_bits"]), 1 + swap
     cut = 0 if held and not swap else times * schema["features"]
     far = root(2 * moved**2)[1] if swap else moved
@@ -318,7 +320,7 @@ def _within(schema: Table, w: Table, swap: bool, _: int) -> Any:
 
 
 def _float(number: Any) -> Fraction:
-    """What a machine computes with where a plan says a decimal."""
+    """Return the float64 that a machine computes with for a decimal in a plan, as a rational."""
     return Fraction(float(number))
 
 
@@ -343,8 +345,11 @@ def _gradients(schema: Table, w: Table, swap: bool, _: int) -> Any:
 
 
 def _effect(schema: Table, w: Table, swap: bool, _: int) -> Any:
-    """1 to N, at most 1 to W, and (t, 1 - t^2) to each outcome: of norm 1 at most, and two of them 2 apart; beside a
-    record that is left out one counts, of two subgroups both. One left out adds 1 to one entry of O alone."""
+    """Bound a record that adds 1 to N, at most 1 to W, and (t, 1 - t^2) to each outcome.
+
+    Each pair has norm at most 1, and two of them are at most 2 apart. Against an excluded record one record counts, in
+    two subgroups both count. An excluded record adds 1 to one entry of O alone.
+    """
     square = 4 ** schema["grid_bits"]
     weight, gone = (w[s] * size if s in w else ZERO for s, size in (("W", square), ("O", COUNT**2)))
     influence = sum((w[s] for s in w if s not in "NOW"), ZERO) * square
@@ -356,7 +361,7 @@ def _effect(schema: Table, w: Table, swap: bool, _: int) -> Any:
 
 
 def _deepest(schema: Table) -> int:
-    """How far below 0 an influence on the mean of the others lies, in steps; 0 where there is none."""
+    """Return how far an influence on the untreated mean can be below 0, in steps; 0 without a ratio."""
     if "measure" not in schema:
         return 0
     chances = schema["probability"] if type(schema["probability"]) is list else [schema["probability"]]
@@ -371,8 +376,8 @@ def _gaussians(schema: Table, w: Table, swap: bool, _: int) -> Any:
 
 def _calibration(schema: Table, w: Table, swap: bool, _: int) -> Any:
     R = 2 ** schema["grid_bits"]
-    left = R - R // schema["classes"]
-    return w["t"] * ((R + left) ** 2 + left**2 if swap else max(R**2, 2 * left**2))
+    rest = R - R // schema["classes"]
+    return w["t"] * ((R + rest) ** 2 + rest**2 if swap else max(R**2, 2 * rest**2))
 
 
 def _vector(schema: Table, w: Table, swap: bool, _: int) -> Any:
@@ -400,15 +405,15 @@ def _logistic(score: Fraction, information: Fraction) -> Fraction:
 
 def _exchanged(g: Fraction, h: Fraction, q: Fraction) -> Fraction:
     """max over c, t of 2 g (1 - c^2) + h (1 + t^2 + 2 c t) + q (1 - t^2)^2, at the three places where it can be."""
-    inside, found = [(1 - each) / 2 for each in root(1 - 2 * h / q)] if q > 2 * h else [ZERO, ZERO], []
+    inside, peaks = [(1 - each) / 2 for each in root(1 - 2 * h / q)] if q > 2 * h else [ZERO, ZERO], []
     for high, low in ((ZERO, ZERO), (Fraction(1), Fraction(1)), inside):
         c, C = (min(Fraction(1), h * t / (2 * g)) if g else Fraction(1) for t in (low, high))
-        found.append(2 * g * (1 - c**2) + h * (1 + high**2 + 2 * C * high) + q * (1 - low**2) ** 2)
-    return max(found)
+        peaks.append(2 * g * (1 - c**2) + h * (1 + high**2 + 2 * C * high) + q * (1 - low**2) ** 2)
+    return max(peaks)
 
 
 def _sums(schema: Table, records: list[Table]) -> dict[str, Counter[Any]]:
-    """What a data set is summed to, in wire steps: whole numbers by letter and place."""
+    """Sum a data set in wire steps: integers by letter and index."""
     out: dict[str, Counter[Any]] = {letter: Counter() for letter in _sent(schema)}
     match schema["task"]:
         case "counts":
@@ -451,12 +456,12 @@ def _take(schema: Table, records: list[Table], out: dict[str, Counter[Any]]) -> 
         plain = sum(record["times"] * record["z"][i] * record["z"][j] for record in records)
         labels = isinstance(i, tuple) + isinstance(j, tuple)
         if labels != 1 or isinstance(i, tuple):  # A once
-            left = plain - total[i] * total[j] / held
-            out["Q" if pooled else "BAL"[labels]][i, j] += int(left * (COUNT if labels == 2 else 1))
+            within = plain - total[i] * total[j] / held
+            out["Q" if pooled else "BAL"[labels]][i, j] += int(within * (COUNT if labels == 2 else 1))
 
 
 def _cells(variables: list[Table]) -> dict[str, int]:
-    """In how many cells each variable of count tables can lie."""
+    """Return the number of cells of each variable of count tables."""
     several = ((v, len(v["values"]) if "values" in v else 1 if "low" in v else len(v["edges"]) - 1) for v in variables)
     return {v["name"]: size + sum(name in v for name in ("other", "missing")) for v, size in several}
 
@@ -491,8 +496,8 @@ def _belongs(schema: Table, record: Table) -> bool:
         sure = (radius // schema["classes"] <= P <= radius - sum(gains) for P in (radius - first, -first))
         fine &= min(gains) >= 0 and any(sure)
     if task == "effect":  # 1 - t^2 from t itself, and an influence of records that weigh alone
-        left = record["u"] if "u" in names else []
-        fine &= not left or (left[0][1] == len(left) == 1 and not any(record[name] for name in {*names} - {"u"}))
+        gone = record["u"] if "u" in names else []
+        fine &= not gone or (gone[0][1] == len(gone) == 1 and not any(record[name] for name in {*names} - {"u"}))
         for name in (name for name in names if name not in "bu" and (name != "o" or "measure" in schema)):
             t, s = (Counter(dict(record[name]))[place] for place in range(2))
             fine &= s >= 0 and s * radius <= radius**2 - t**2 and (bool(record["o"]) or not t or not width["o"])
@@ -524,7 +529,7 @@ def _held(schema: Table) -> tuple[str, int, Table]:
 
 
 def _entries(schema: Table, letter: str) -> int:
-    """How many numbers a sum has, of a matrix both sides of the diagonal."""
+    """Return the number of entries of a sum; a matrix counts both sides of the diagonal."""
     (cell, *names), (_, places, width) = PRODUCTS[schema["task"]][letter], _held(schema)
     of = names[: 1 if cell == "=" else 3] if letter != "q" else []
     return int(math.prod(width[name] for name in of) * (places if cell else 1))
@@ -550,15 +555,15 @@ def _parts(plan: Table) -> Iterator[tuple[Table, list[tuple[str, str, str]], str
     for key in ("variables", "subgroups", "numbers"):
         for each in _listed(schema, key):
             yield part(each, KEYS[key if key == "numbers" else "edges" if "edges" in each else "values"], "variable")
-    if schema["task"] == "hazard":
-        yield part(schema["bins"], KEYS["bins"], "variable")
+    for name in sorted({"bins", "strata"} & {*schema}):
+        yield part(schema[name], KEYS["bins" if name == "bins" else "values"], "variable")
 
 
 def _declared(step: Table, name: str) -> list[Any]:
-    """Columns that a map declares; none where it reads numbers."""
-    found = step[name] if step["kind"] in ("cells", "levels") and name in step else []
-    require(type(found) is list, "plan", "no plan declares so")
-    return list(found)
+    """Return the columns that a map declares; none where it reads numbers."""
+    names = step[name] if step["kind"] in ("cells", "levels") and name in step else []
+    require(type(names) is list, "plan", "no plan declares so")
+    return list(names)
 
 
 def _fill(plan: Table) -> Table:
@@ -586,7 +591,7 @@ def _checked_form(plan: Table) -> Table:
         for name, value in table.items() if where != "transform" else ():  # public maps of a row, whatever they are
             fine = value == GAPS[table["task"]] if (where, name) == ("schema", "missing") else _fits(name, value)
             require(fine, "plan", f"{name} lies where no plan can have it")
-    _check_whole(plan, plan["schema"], plan["privacy"])
+    _check_consistent(plan, plan["schema"], plan["privacy"])
     return plan
 
 
@@ -600,14 +605,14 @@ def _fits(name: str, value: Any) -> bool:
         low, high = (0, 0) if (name, value) == ("pull", 0) else REAL[name]
         return (name, value) == ("person_clip", "average") or (type(value) in (int, Fraction) and low <= value <= high)
     if name == "texts":
-        told = [*value.values()] if type(value) is dict else []  # on what a page asks no promise rests
-        return told != [] and all(type(one) is dict and set(one) <= {"title", "questions"} for one in told)
+        texts = [*value.values()] if type(value) is dict else []  # no promise depends on a page's texts
+        return texts != [] and all(type(one) is dict and set(one) <= {"title", "questions"} for one in texts)
     named = name == "task" or any(type(value) is kind and name in names.split() for kind, names in KIND.items())
     return value in WORDS[name].split() if name in WORDS else named
 
 
-def _check_whole(plan: Table, schema: Table, privacy: Table) -> None:
-    """Refuse values that do not go together, as far as a bound, the noise or the work depends on it."""
+def _check_consistent(plan: Table, schema: Table, privacy: Table) -> None:
+    """Refuse inconsistent values where a bound, the noise or the work depends on them."""
     cohort, own = plan["cohort"], plan["aggregation"]
     fine = cohort["colluders"] < cohort["min_survivors"] <= cohort["clients"]
     fine &= ("person_clip" in privacy) == (privacy["unit"] == "person")
@@ -636,11 +641,11 @@ def _check_whole(plan: Table, schema: Table, privacy: Table) -> None:
             fine = fine and sum(math.prod(cells[name] for name in table) for table in tables) <= 1 << 16
         case "scoring":
             fine = ("reach" in schema) == (schema["score"] == "margin") and sum(_scored(schema)) <= 1 << 16
-            given = [*schema["cuts"]] if "cuts" in schema else []
-            at = sorted({Fraction(1, 2), *(one for one in given if type(one) is Fraction and 0 < one < 1)})
-            said = [*(schema[key] for key in ("classes", "score", "by_class", "score_bins")), given]
-            odd = "cuts" in schema or (said[0] <= 2 and (said[2] or said[3] % 2))
-            fine &= not odd or said == [2, "probability", False, len(at) + 1, at]
+            cuts = [*schema["cuts"]] if "cuts" in schema else []
+            at = sorted({Fraction(1, 2), *(one for one in cuts if type(one) is Fraction and 0 < one < 1)})
+            values = [*(schema[key] for key in ("classes", "score", "by_class", "score_bins")), cuts]
+            odd = "cuts" in schema or (values[0] <= 2 and (values[2] or values[3] % 2))
+            fine &= not odd or values == [2, "probability", False, len(at) + 1, at]
         case "sites":
             fine = len(schema["pulls"]) == 1 and _fits("pull", schema["pulls"][0])  # of several a promise is refused
         case "gradients":
@@ -672,9 +677,9 @@ def _check_whole(plan: Table, schema: Table, privacy: Table) -> None:
 
 
 def _divide(schema: Table) -> bool:
-    """Whether subgroups are at most 64, and each is of a column of its own."""
-    several, told = schema["subgroups"], {each["name"] for each in schema["subgroups"]}
-    fine = "feature_names" in schema and 1 <= len(told) == len(several) and told <= {*schema["feature_names"]}
+    """Return whether there are at most 64 subgroups, each of a separate column."""
+    several, names = schema["subgroups"], {each["name"] for each in schema["subgroups"]}
+    fine = "feature_names" in schema and 1 <= len(names) == len(several) and names <= {*schema["feature_names"]}
     return fine and min(_cells(several).values()) >= 2 and _blocks(schema) <= 64
 
 
@@ -683,7 +688,7 @@ def _is_range(ends: list[Any]) -> Any:
 
 
 def _cuts(column: Table) -> int:
-    """How many signs tell a declared column; 0 where its values have a cell each."""
+    """Return the number of signs that encode a declared column; 0 where each value has its own cell."""
     if "values" in column:
         k = len(column["values"])
         return k - 1 if k == 2 or (k and "ordered" in column) else 0
@@ -692,8 +697,8 @@ def _cuts(column: Table) -> int:
 
 def _is_short(step: Table) -> bool:
     """Whether no row of these cells is longer than 2**bits: in whole numbers, from J, K_j and f alone."""
-    kept = {type(each[name]) for each in step["columns"] for name in ("edges", "values") if name in each}
-    require({int} == {type(step["signs"]), type(step["bits"])} and kept <= {list}, "plan", "no plan declares so")
+    types = {type(each[name]) for each in step["columns"] for name in ("edges", "values") if name in each}
+    require({int} == {type(step["signs"]), type(step["bits"])} and types <= {list}, "plan", "no plan declares so")
     require(8 <= step["bits"] <= 20 and 1 <= step["signs"] <= 64 and type(step["ramp"]) is bool, "plan", "out of range")
     J, full, square = len(step["columns"]), 4 ** step["bits"], 0
     for column in step["columns"]:
@@ -705,9 +710,9 @@ def _is_short(step: Table) -> bool:
 
 
 def _width(schema: Table) -> int:
-    """Entries of a row of cells: places, the ramp, and what is missing; of values a cell each, of others, and of gaps.
+    """Return the number of entries of a row of cells: signs, ramp and gaps, or a cell per value, others and gaps.
 
-    0 where none come in, or where maps follow whose outputs are not their inputs.
+    The result is 0 where no columns come in, or where later maps change the number of columns.
     """
     kinds = [step["kind"] for step in schema["transform"]]
     if kinds[:1] != ["cells"] or not {*kinds[1:]} <= KEEPING:
@@ -720,7 +725,7 @@ def _width(schema: Table) -> int:
 
 
 def _letters(schema: Table) -> str:
-    """What is sent, in wire order; of classes what does not follow from the rest."""
+    """Return the sent letters in wire order; for classes without those that follow from the rest."""
     known = _sent(schema)
     if schema["task"] != "classes":
         return known
@@ -730,17 +735,17 @@ def _letters(schema: Table) -> str:
 
 
 def read(text: str, claimed: Table) -> Table:
-    """The plan's tables: those that the digest is of, and that the plan file says."""
+    """Return the plan's tables, which must match both the digest and the plan file."""
     digest = hashlib.sha256(claimed["plan"].encode()).hexdigest()
     require(digest == claimed["plan_digest"], "plan_digest", "it is not that of the tables")
-    stored, given = _json(claimed["plan"]), _toml(text)
+    stored, file = _json(claimed["plan"]), _toml(text)
     require(stored["privacy"]["model"] in WORDS["model"].split(), "model", "the plan promises nothing")
-    stored, given = _checked_form(stored), _checked_form(_fill(given))
-    if given["schema"]["task"] == "classes":
-        given["schema"]["statistics"] = _letters(given["schema"])
-    mine, theirs = (_named(tables["privacy"]) for tables in (stored, given))
+    stored, file = _checked_form(stored), _checked_form(_fill(file))
+    if file["schema"]["task"] == "classes":
+        file["schema"]["statistics"] = _letters(file["schema"])
+    mine, theirs = (_named(tables["privacy"]) for tables in (stored, file))
     near = set(mine) == set(theirs) and all(abs(theirs[s] - part) <= TIGHT * part for s, part in mine.items())
-    require(near and given == stored, "plan", "the file does not say what the digest is of")
+    require(near and file == stored, "plan", "the file does not say what the digest is of")
     held, clip = _proved(stored["schema"], stored["privacy"])
     averaged, shares = _averaged(stored["privacy"]), mine or _usual(stored["schema"])
     return {**stored, "held": held, "clip": clip, "averaged": averaged, "shares": shares}
@@ -784,8 +789,7 @@ def _proved(schema: Table, privacy: Table) -> tuple[int, Any]:
 
 
 def unit_bound(plan: Table, weights: Mapping[str, Fraction]) -> Fraction:
-    """:func:`bound` for the plan's unit: a record, a client of so many records, or one or a person clipped to so
-    many."""
+    """Return :func:`bound` for the plan's unit: a record, or a client or person with a limit or a clip."""
     schema, adjacency, held, clip = plan["schema"], plan["privacy"]["adjacency"], plan["held"], Fraction(plan["clip"])
     if clip:
         alone = {s: bound(schema, {s: w}, "add-remove", 0) * apart(plan, s) for s, w in weights.items()}
@@ -798,8 +802,11 @@ def unit_bound(plan: Table, weights: Mapping[str, Fraction]) -> Fraction:
 
 
 def averages(schema: Table, weights: Mapping[str, Fraction]) -> Fraction:
-    """Of two persons who add averages: as far apart as two records, and a step an entry by the cut toward zero; nor
-    further than any two vectors of their lengths."""
+    """Bound the distance of two persons who add averages.
+
+    They are as far apart as two records, plus one step per entry from truncation toward zero; and no further than any
+    two vectors of their lengths.
+    """
     opposed = bound(schema, {s: w * (2 if _unsigned(schema, s) else 4) for s, w in weights.items()}, "add-remove", 0)
     if schema["task"] not in CUT:
         return opposed
@@ -829,25 +836,25 @@ def _honest(cohort: Table, own: Table) -> list[int]:
     return counts[::-1] if "excess_noise" in own else [least]
 
 
-def _left(squares: list[Fraction], honest: list[int]) -> Fraction:
-    """The least variance of a sum, over the layers that clients open, less the 4 that pays for discreteness."""
+def _remaining(squares: list[Fraction], honest: list[int]) -> Fraction:
+    """Return the minimum variance of a sum over the layers that clients open, less 4 for discreteness."""
     require(len(squares) == len(honest), "sigma", "not one base and its layers")
     return min(count * (squares[0] + sum(squares[1 + opened :], ZERO)) - 4 for opened, count in enumerate(honest))
 
 
 def _weight(sigma: Table, matrix: bool, model: str, honest: list[int]) -> Fraction:
-    """1 / sigma^2 of a statistic from what one party draws: off the diagonal of a matrix half of what is on it."""
+    """Return 1 / sigma^2 of a statistic from one party's draw; a matrix has half the variance off its diagonal."""
     require(set(sigma) == ({"diag", "off"} if matrix else {"all"}), "form", "sigma of other entries")
     require({type(value) for value in sigma.values()} <= {list if len(honest) > 1 else str}, "form", "sigma of no draw")
     draws = {name: [value] if type(value) is str else value for name, value in sigma.items()}
     drawn = {name: [_rational(value) ** 2 for value in values] for name, values in draws.items()}
     shared = model == "distributed"
-    total = {name: _left(squares, honest) if shared else squares[0] for name, squares in drawn.items()}
+    total = {name: _remaining(squares, honest) if shared else squares[0] for name, squares in drawn.items()}
     wide = not shared or min(min(squares) for squares in drawn.values()) >= 16
     require(min(total.values()) >= 64**2 * (1 - TIGHT) and wide, "sigma", "too few grid steps for the proof")
-    whole = [square * (2 if name == "off" else 1) for name, square in total.items()]
-    require(max(whole) <= min(whole) * (1 + TIGHT), "sigma", "the noise is not sqrt(2) times as wide on the diagonal")
-    return 1 / min(whole)
+    each = [square * (2 if name == "off" else 1) for name, square in total.items()]
+    require(max(each) <= min(each) * (1 + TIGHT), "sigma", "the noise is not sqrt(2) times as wide on the diagonal")
+    return 1 / min(each)
 
 
 def _worst(plan: Table, row: Table, weights: dict[str, Fraction], most: Fraction) -> Fraction:
@@ -859,16 +866,16 @@ def _worst(plan: Table, row: Table, weights: dict[str, Fraction], most: Fraction
     require(len(records) <= 8 and all(_belongs(schema, each) for each in records), "pair", "not records of the schema")
     sizes = [sum(record["times"] for record in row[side]) for side in ("gone", "come")]
     beside = schema["task"] in ("sites", "within")
-    whole = int(plan["clip"]) or 1 if privacy["unit"] == "person" else 1  # rows of a person that count in full
-    unit = 0 if schema["task"] == "gaussians" else whole if plan["clip"] else max(plan["held"], 1)  # of a clip one
-    swap = whole * int(privacy["adjacency"] == "replace-one")
+    rows = int(plan["clip"]) or 1 if privacy["unit"] == "person" else 1  # of a person, which count in full
+    unit = 0 if schema["task"] == "gaussians" else rows if plan["clip"] else max(plan["held"], 1)  # of a clip one
+    swap = rows * int(privacy["adjacency"] == "replace-one")
     alone = swap and {"effect", "numbers"} & {*schema, schema["task"]} and "left_out" not in schema  # one is left out
     fits = sizes == [swap, unit] or (alone and sizes == [0, unit])
     require(fits and (not row["beside"] or (beside and not plan["held"])), "pair", "the data sets are not adjacent")
     old, new = (_sums(schema, row["beside"] + row[side]) for side in ("gone", "come"))
-    found = {s: sum((new[s][k] - old[s][k]) ** 2 for k in new[s].keys() | old[s].keys()) for s in weights}
-    require({s: _rational(v) for s, v in row["moves"].items()} == found, "pair", "it does not move what is claimed")
-    reached = sum((weights[s] * found[s] for s in weights), ZERO)
+    moved = {s: sum((new[s][k] - old[s][k]) ** 2 for k in new[s].keys() | old[s].keys()) for s in weights}
+    require({s: _rational(v) for s, v in row["moves"].items()} == moved, "pair", "it does not move what is claimed")
+    reached = sum((weights[s] * moved[s] for s in weights), ZERO)
     require(reached <= most, "pair", "it moves more than the bound")
     near = beside or schema["task"] == "hazard" or (swap and plan["averaged"])  # in the limit; but for a cut
     require(reached == most or near or plan["clip"] or len(weights) > 1, "pair", "it does not attain the sensitivity")
@@ -889,9 +896,9 @@ def _checked(plan_text: str, certificate_text: str) -> str:
     schema, privacy, cohort = plan["schema"], plan["privacy"], plan["cohort"]
     honest = cohort["min_survivors"] - cohort["colluders"] if privacy["model"] == "distributed" else 1
     epsilon, delta = Fraction(privacy["epsilon"]), Fraction(privacy["delta"])
-    told = {**privacy, "epsilon": str(epsilon), "delta": str(delta), "honest_shares": honest}
+    promised = {**privacy, "epsilon": str(epsilon), "delta": str(delta), "honest_shares": honest}
     for name in ("model", "unit", "adjacency", "epsilon", "delta", "honest_shares"):
-        require(repr(claimed[name]) == repr(told[name]), name, f"the plan says {told[name]}")
+        require(repr(claimed[name]) == repr(promised[name]), name, f"the plan says {promised[name]}")
     letters, rows, one = _letters(schema), claimed["statistics"], Fraction(1)
     require(set(rows) == set(letters), "form", f"the plan sends {letters}")
     claims = [{*row} == {"sensitivity_squared", "sigma", "worst"} for row in rows.values()]

@@ -1,4 +1,4 @@
-"""What the table ``[devices]`` of a plan means, in sentences for a privacy officer."""
+"""Explain the table ``[devices]`` of a plan to a privacy officer, in sentences."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from privstats.plan.plan import Plan
 
 
 def device_facts(plan: Plan) -> list[str]:
-    """What the table ``[devices]`` means, in sentences for a privacy officer; none without it."""
+    """Explain the table ``[devices]`` to a privacy officer, in sentences; none without it."""
     devices = plan.devices
     if devices is None:
         return []
@@ -28,7 +28,7 @@ def device_facts(plan: Plan) -> list[str]:
 
 
 def changed_devices(before: Devices | None, after: Devices | None) -> str:
-    """What another table ``[devices]`` means for those who were invited, in a sentence."""
+    """Explain what a changed table ``[devices]`` means for invited people, in one sentence."""
     if after is None:
         return "no devices of invited people any more: parties hold their own keys, and nothing is told to a person"
     if before is None:

@@ -1,4 +1,4 @@
-"""What it costs that clients may vanish: noise for the fewest survivors, of which more survivors add too much."""
+"""Explain the cost of allowing drop-outs: noise sized for the fewest survivors, too much with more survivors."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def dropout_table(noise: Noise, *, clients: int, min_survivors: int, colluders: 
 
 
 def drop_out_facts(noise: Noise | None, cohort: Cohort) -> list[str]:
-    """What drop-outs leave of the promise, and what the margin for them costs; nothing where noise is not divided."""
+    """Explain the promise under drop-outs and the cost of the margin; no sentences where noise is not divided."""
     if noise is None or not noise.trust.divided:
         return []
     table = dropout_table(noise, clients=cohort.clients, min_survivors=cohort.min_survivors, colluders=cohort.colluders)
@@ -71,12 +71,12 @@ def drop_out_facts(noise: Noise | None, cohort: Cohort) -> list[str]:
 
 
 def _in_words(row: Dropout) -> str:
-    left = "no release" if row.epsilon is None else f"{row.epsilon:.4g}"
-    return f"{left} with {row.gone or 'none'} gone"
+    epsilon = "no release" if row.epsilon is None else f"{row.epsilon:.4g}"
+    return f"{epsilon} with {row.gone or 'none'} gone"
 
 
 def _margin(noise: Noise, cohort: Cohort) -> list[str]:
-    """The noise of a sum over all clients beside that of a plan that no client may leave."""
+    """Compare the noise of a sum over all clients with that of a plan without drop-outs."""
     if cohort.min_survivors == cohort.clients:
         return []
     honest = cohort.min_survivors - cohort.colluders, cohort.clients - cohort.colluders

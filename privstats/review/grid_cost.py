@@ -64,9 +64,9 @@ def grid_cost(plan: Plan) -> GridCost:
 
 
 def grid_sentences(plan: Plan) -> list[str]:
-    """Sentences on the vector's cost, the savings of one grid bit less, and the finest grid whose sums fit 32 bits.
+    """Return sentences on the vector's cost, the savings of one grid bit less, and the finest grid in 32 bits.
 
-    Grids that the plan's schema or its noise refuses are left out; a schema whose sums have no grid gives no sentence.
+    Grids that the plan's schema or noise refuses are excluded; a schema without a grid has no sentences.
 
     Example:
         >>> from privstats.review.grid_cost import grid_sentences
@@ -105,13 +105,13 @@ def _time(mask_bytes: int) -> str:
 
 @lru_cache(maxsize=1)
 def _seconds_per_byte() -> float:
-    """Time of masks on this machine, in lanes of 32 bits: the least of three tiles."""
-    vector, taken = Ring(((TILE, 32),)).zeros(), []
+    """Measure the time of masks on this machine, in lanes of 32 bits: the minimum of three tiles."""
+    vector, seconds = Ring(((TILE, 32),)).zeros(), []
     for number in range(3):
         began = time.perf_counter()
         add_masks(vector, plus=[bytes([number]) * 32])
-        taken.append(time.perf_counter() - began)
-    return min(taken) / vector.lanes[0].nbytes
+        seconds.append(time.perf_counter() - began)
+    return min(seconds) / vector.lanes[0].nbytes
 
 
 def _coarser(plan: Plan) -> Iterator[GridCost]:

@@ -1,6 +1,6 @@
-"""Of a kind's pairs of adjacent data sets the one that is furthest apart under a promise, and how far it is.
+"""Select the worst of a kind's pairs of adjacent data sets under a promise, and compute its distance.
 
-A kind says its pairs in its own file (``kinds.worst``); which are worst is proved in docs/sensitivity.md.
+A kind lists its pairs in its own file (``kinds.worst``); docs/sensitivity.md proves which are worst.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from privstats.schema.kinds import kind_of
 
 @dataclass(frozen=True)
 class Case:
-    """Two data sets: ``beside`` and ``gone`` against ``beside`` and ``come``, and by letter how far they are apart.
+    """Two data sets, ``beside`` with ``gone`` and ``beside`` with ``come``, and their distance by letter.
 
     Attributes:
         beside: records of the same party in both data sets, where a record's weight depends on them.
-        gone: the record of the first data set alone; empty where a unit is added.
-        come: the record of the second alone, or those of a client or a person.
+        gone: the record in the first data set only; empty where a unit is added.
+        come: the record in the second data set only, or the records of a client or a person.
         moves: squared distances in wire steps, by letter.
     """
 
@@ -58,7 +58,7 @@ Sides: TypeAlias = tuple[tuple[Record, ...], tuple[Record, ...], tuple[Record, .
 
 
 def _worst(schema: Schema) -> WorstPair:
-    """How the kind of a schema makes its worst case."""
+    """Return the rule by which a schema's kind builds its worst case."""
     worst: WorstPair | None = kind_of(schema).worst
     if worst is None:
         raise SchemaError(f"no worst case is written for a {type(schema).__name__}; measure a schema of another kind")

@@ -51,17 +51,17 @@ class Statistic:
 
     Attributes:
         letter: its name in schemas, plans and releases.
-        cells: what is summed apart: one block per ``"class"``, per ``"fold"``, per ``"cell"`` of count tables, per
+        cells: the partition of the sums: one block per ``"class"``, per ``"fold"``, per ``"cell"`` of count tables, per
             ``"pull"`` or group of sites, per ``"block"`` of a partition of records, or one block of all records.
         axes: the axes of a block, each as long as there are classes or temperatures, or as the ``"feature"`` or
             ``"target"`` vectors.
         powers: degree in the entries of the feature vector and of the target vector.
-        symmetric: a block is a symmetric matrix, of which the diagonal and the strict upper triangle travel.
-        share: its default part of mu^2; None: an equal part of what the others leave.
-        implied_by: the letter that it is a sum of entries of, so that it is derived and never sent beside it.
-        meaning: what is summed, as a phrase for data owners who are not statisticians. A letter may mean
-            different sums in different tables, so every row has a phrase of its own.
-        divided: its exact sums are quotients rather than whole steps, and are kept in wire steps.
+        symmetric: a block is a symmetric matrix; its diagonal and strict upper triangle are sent.
+        share: the default part of mu^2; None: an equal part of the remainder.
+        implied_by: the letter of another statistic with entries that add up to this one, which is then never sent.
+        meaning: the sum, as a phrase for data owners who are not statisticians. A letter may mean different sums in
+            different tables, so every row has its own phrase.
+        divided: the exact sums are quotients rather than integer steps, and are stored in wire steps.
     """
 
     letter: str
@@ -87,7 +87,7 @@ class Statistic:
 
     @property
     def kept(self) -> int:
-        """Wire steps per step of the exact sum as moments keep it."""
+        """Wire steps per step of the exact sum as moments store it."""
         return 1 if self.divided else self.resolution
 
     def block(self, sizes: Mapping[str, int]) -> tuple[int, ...]:
@@ -95,7 +95,7 @@ class Statistic:
         return tuple(sizes[axis] for axis in self.axes)
 
     def blocks(self, sizes: Mapping[str, int]) -> int:
-        """How many blocks there are."""
+        """Return the number of blocks."""
         return 1 if self.cells == "pooled" else sizes[self.cells]
 
     def shape(self, sizes: Mapping[str, int]) -> tuple[int, ...]:
@@ -151,16 +151,16 @@ class Schema(ABC):
 
     Attributes:
         task: the word for this kind in plan files.
-        makes: what is made of its sums, as a phrase for an ethics board, whose page refuses a kind without one.
+        makes: the results from the sums, as a phrase for an ethics board; its page refuses a kind without one.
         table: the rows of its statistics.
-        appended: how many of the ``features`` stand behind those that the transform gives, such as a target.
-        predicts: what models from a release of it predict; None where no head is built from it alone.
-        optional: letters of the statistics that a plan may leave out.
-        suppressible: whether a release may leave rare classes out (``min_count``).
-        whole_parties: whether a party is one record of it, however many records it holds.
-        scores_head: whether its published values are a head, which no record that it measures may have made.
-        finds_cuts: whether it counts declared columns whose cut points are open, to find them.
-        no_persons: why no plan may promise one person with several rows; empty where its sums are sums over rows.
+        appended: number of ``features`` after those of the transform, such as a target.
+        predicts: the target of models from one release; None where no head is built from the release alone.
+        optional: letters of the statistics that a plan may exclude.
+        suppressible: whether a release may exclude rare classes (``min_count``).
+        whole_parties: whether a party is one record, however many records it holds.
+        scores_head: whether the published values are a head; no measured record may have helped to train it.
+        finds_cuts: whether the schema counts declared columns with open cut points, to choose them.
+        no_persons: why no plan may promise one person with several rows; empty where the sums are sums over rows.
         features, clip_norm, grid_bits, nonnegative, transform, feature_names, statistics: as in the kinds.
 
     Example:
@@ -252,12 +252,12 @@ class Schema(ABC):
 
     @property
     def site_groups(self) -> int:
-        """How many groups of sites have sums of their own."""
+        """The number of groups of sites with separate sums."""
         return 1
 
     @property
     def open_columns(self) -> tuple[str, ...]:
-        """Declared columns whose cut points must be found before anything is measured under it."""
+        """Declared columns with cut points to choose before anything is measured under the schema."""
         if self.finds_cuts or not (self.transform and self.transform[0].reads_cells):
             return ()
         cells: Any = self.transform[0]
@@ -265,7 +265,7 @@ class Schema(ABC):
 
     @property
     def columns(self) -> str:
-        """The columns beside labels and targets, as a phrase."""
+        """The columns other than labels and targets, as a phrase."""
         if self.transform and self.transform[0].reads_cells:
             cells: Any = self.transform[0]
             return f"the columns {', '.join(column.name for column in cells.columns)} of a table"
@@ -284,17 +284,17 @@ class Schema(ABC):
 
     @property
     def derived(self) -> str:
-        """Statistics that follow from the sent ones: none, unless a kind says otherwise."""
+        """Statistics that follow from the sent ones; by default none."""
         return ""
 
     @property
     def needs(self) -> Mapping[str, tuple[int, ...]]:
-        """Published values that a measurement reads, by name, and their shapes: none, unless a kind says otherwise."""
+        """Shapes of the published values that a measurement reads, by name; by default none."""
         return {}
 
     @property
     def among(self) -> tuple[int, ...] | None:
-        """The clients whose sum alone may be unmasked: any, unless a kind follows an earlier sum."""
+        """The clients that an unmasked sum must be over; by default None: any clients."""
         return None
 
     @property
@@ -304,12 +304,12 @@ class Schema(ABC):
 
     @property
     def followed(self) -> bool:
-        """Whether later sums without noise must be over the same clients: no, unless a kind says otherwise."""
+        """Whether later sums without noise must be over the same clients; by default False."""
         return False
 
     @property
     def packages(self) -> tuple[str, ...]:
-        """Optional packages that a measurement needs: none, unless a kind says otherwise."""
+        """Optional packages that a measurement needs; by default none."""
         return ()
 
     def check_values(self, values: Mapping[str, Values]) -> None:
@@ -324,7 +324,7 @@ class Schema(ABC):
             raise PlanError(f"the published values do not fit the schema, which reads {wanted}; publish these")
 
     def plain_fields(self) -> dict[str, Any]:
-        """Fields that a plan file holds in another form than the value does: none, unless a kind says otherwise."""
+        """Fields that a plan file stores in another form than the value does; by default none."""
         return {}
 
     def refusal(self, unit: str | None) -> str:  # noqa: ARG002  kinds read it
@@ -332,12 +332,12 @@ class Schema(ABC):
         return ""
 
     def facts(self) -> list[str]:
-        """What a reviewer is told of this kind beside what holds for all, one sentence each."""
+        """Return facts for a reviewer that are specific to this kind, one sentence each."""
         return []
 
     @property
     def steps(self) -> int:
-        """Grid steps in the clip norm: 2**grid_bits, the integer radius of the ball every grid vector lies in."""
+        """Grid steps in the clip norm: 2**grid_bits, the integer radius of the ball of all grid vectors."""
         return 1 << self.grid_bits
 
     @property
@@ -352,5 +352,5 @@ class Schema(ABC):
 
 
 def classes_of(classes: int, names: tuple[str, ...] | None) -> str:
-    """A label, as a phrase: out of all named classes, or out of so many."""
+    """Return a phrase for a label: out of the named classes, or out of their number."""
     return f"one of {classes} classes" if names is None else f"one of the classes {', '.join(names)}"

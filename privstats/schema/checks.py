@@ -12,10 +12,10 @@ from numbers import Real
 from typing import Any
 
 from privstats.errors import SchemaError
+from privstats.intake.meaning import check_distinct, checked_names, shown
 from privstats.python_values import python_fields
 from privstats.schema.base import Schema
 from privstats.transforms import Transform, output_features, steps_of
-from privstats.transforms.reading import check_distinct, checked_names, shown
 
 GIVEN: Any = ...
 """Stands for a field that must be given; ``features`` alone may follow from a declaration of columns."""
@@ -37,11 +37,11 @@ def settle(schema: Schema, **values: object) -> None:
 def checked_vectors(schema: Schema) -> dict[str, object]:
     """Validate the fields on feature vectors that every schema has, and make all its fields plain Python values."""
     python_fields(schema)
-    _require_given(schema)
+    _require_fields(schema)
     transform = steps_of(schema.transform)
-    asked = _declared(transform, schema) if schema.features is GIVEN else schema.features
-    features = whole("features", asked, 2, "one feature has no covariance: add another or a constant one")
-    grid_bits = whole("grid_bits", schema.grid_bits, 2, "12 suits most data")
+    number = _declared(transform, schema) if schema.features is GIVEN else schema.features
+    features = as_int("features", number, 2, "one feature has no covariance: add another or a constant one")
+    grid_bits = as_int("grid_bits", schema.grid_bits, 2, "12 suits most data")
     if grid_bits > _MAX_GRID_BITS:
         raise SchemaError(f"grid_bits must be at most {_MAX_GRID_BITS}, got {grid_bits}; 12 suits most data")
     check_coarseness("features", features, grid_bits)
@@ -59,7 +59,7 @@ def checked_vectors(schema: Schema) -> dict[str, object]:
     return {**settled, "feature_names": names}
 
 
-def _require_given(schema: Any) -> None:
+def _require_fields(schema: Any) -> None:
     """Refuse a schema that lacks a field without a default."""
     lacking = [each.name for each in fields(schema) if getattr(schema, each.name) is GIVEN and each.name != "features"]
     if lacking:
@@ -113,7 +113,7 @@ def _check_levels(schema: Schema, transform: tuple[Transform, ...], names: tuple
 def _checked_columns(
     names: Any, transform: tuple[Transform, ...], features: int, beside: int
 ) -> tuple[str, ...] | None:
-    """Names of the columns that come in, as many as the transform turns into ``features`` less those ``beside``."""
+    """Return the names of the input columns, as many as the transform needs for ``features`` less those ``beside``."""
     checked = checked_names("feature_names", names)
     if checked is None:
         return None
@@ -146,8 +146,8 @@ def check_coarseness(field: str, columns: int, grid_bits: int) -> None:
         )
 
 
-def whole(field: str, value: object, least: int, remedy: str) -> int:
-    """A whole number of at least ``least``, also from numpy and torch."""
+def as_int(field: str, value: object, least: int, remedy: str) -> int:
+    """Return ``value`` as an integer of at least ``least``, also from numpy and torch."""
     try:
         number = None if isinstance(value, bool) else operator.index(value)  # type: ignore[arg-type]
     except TypeError:
@@ -184,7 +184,7 @@ def checked_groups(value: object) -> int:
     Raises:
         SchemaError: another number.
     """
-    groups = whole("groups", value, 1, "1 means no groups")
+    groups = as_int("groups", value, 1, "1 means no groups")
     if groups != 1 and not FEWEST_GROUPS <= groups <= _MOST_GROUPS:
         raise SchemaError(f"groups must be 1, or {FEWEST_GROUPS} to {_MOST_GROUPS}, got {groups}: 8 suits most cohorts")
     return groups

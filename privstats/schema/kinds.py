@@ -1,7 +1,7 @@
-"""What a kind of schema is to the rest, and the checks that a value is a schema of a known kind.
+"""Look up the facts of a kind of schema, and check that a value is a schema of a known kind.
 
-Plan, layout, session, release and simulation ask the base class and ``Kind`` only; what a kind lacks is refused there
-and never guessed. What assumes records as they stand says so by its type (``RecordSchema``).
+Plan, layout, session, release and simulation use the base class and ``Kind`` only; a fact that a kind lacks is refused
+there and never guessed. Code that assumes untransformed records has the type ``RecordSchema``.
 """
 
 from __future__ import annotations
@@ -26,29 +26,29 @@ _Row = TypeVar("_Row")
 
 @dataclass(frozen=True)
 class Kind:
-    """All that is known of one kind of schema: what is measured, how, and how far one record moves it.
+    """Facts of one kind of schema: the measured sums, their computation, and how far one record moves them.
 
     Attributes:
         schema: the class of its schemas.
-        moments: the container of its sums.
-        units: that of the same in real units.
-        measure: from the schema, X, y, the published values and whether to show progress, to the moments.
-        square: the square of mu of one record, from the schema, the weights and the adjacency; None: no plan of it
-            promises anything.
-        proved: letters that ``square`` covers; another one would count as free.
-        worst: how two data sets that attain it are made; None: no certificate is written.
-        client_square: that of one client of so many records, where it is less than that of any such records.
-        unsigned: of a schema the letters of which no record has a negative entry.
+        moments: the container of the sums.
+        units: the container of the sums in real units.
+        measure: computes the moments from the schema, X, y, the published values and whether to show progress.
+        square: computes mu^2 of one record from the schema, the weights and the adjacency; None: no plan of this kind
+            may have a promise.
+        proved: letters that ``square`` covers; another letter would count as free.
+        worst: builds two data sets that attain ``square``; None: no certificate is written.
+        client_square: computes mu^2 of one client with a number of records, where it is below that of any such records.
+        unsigned: returns the letters of a schema with entries that no record makes negative.
         nearer: whether two records are less far apart than any two vectors of their lengths.
-        beside: what stands beside the rows, ``"labels"``, ``"targets"``, or ``"unread"``; None: what ``rows`` say.
-        stays: a record that cannot be read counts as zeros, because the number of records is no secret.
-        readable: as ``measure``, to the moments of the records that can be read, and which others there are; None:
-            ``measure`` of batches of these.
-        terms: from the same as ``measure``, to what each record adds; None where no promise per person is made.
-        terms_of_readable: from the same as ``readable``, likewise.
+        beside: the argument next to the rows, ``"labels"``, ``"targets"``, or ``"unread"``; None: as ``rows`` requires.
+        stays: an unreadable record counts as zeros, because the number of records is no secret.
+        readable: as ``measure``, but returns the moments of the readable records, and the unreadable ones; None:
+            ``measure`` on batches of readable records.
+        terms: as ``measure``, but returns each record's contribution; None where no promise per person is possible.
+        terms_of_readable: as ``readable``, but returns each record's contribution.
         in_batches: whether records of a schema may come in batches; else they are needed at once, or by name.
         named: columns that a schema reads from a table by name, and no target; empty where it reads features.
-        again: ``measure`` with what the same records became in a round before; None where nothing is kept.
+        again: ``measure`` with the results for these records from an earlier round; None where nothing is stored.
 
     Example:
         >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)
@@ -78,12 +78,12 @@ class Kind:
 
     @property
     def exact(self) -> Any:
-        """From the schema and the sums by letter, blocks first, to the moments."""
+        """The constructor of moments from the schema and the sums by letter, blocks first."""
         return self.moments.of_sums
 
     @property
     def real(self) -> Any:
-        """From the schema and the same, noisy or not, to the sums in real units."""
+        """The constructor of sums in real units from the schema and the sums by letter, noisy or not."""
         return self.units.of_sums
 
 
@@ -126,7 +126,7 @@ def kind_of(schema: Schema) -> Kind:
 
 
 def bare(schema: _Any) -> _Any:
-    """The same moments, for rows that the public transform has already mapped, labels 0..C-1 and no names.
+    """Return the schema for rows that the public transform has already mapped, with labels 0..C-1 and no names.
 
     Example:
         >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0, class_names=("ill", "well"))
@@ -177,15 +177,15 @@ def predicted(schema: Schema) -> Predicted:
 
 
 def row_of(rows: Mapping[str, _Row], schema: Schema, what: str) -> _Row:
-    """The row of a schema's kind in a table by kind; one kind never stands for another, a subclass neither.
+    """Look up the row of a schema's kind in a table by kind; no kind, and no subclass, replaces another.
 
     Args:
-        rows: by the kind's task.
-        schema: of any kind.
-        what: what the row holds, for the message.
+        rows: the table, by the kind's task.
+        schema: a schema of any kind.
+        what: description of a row, for the message.
 
     Raises:
-        SchemaError: the kind has no row; it is named.
+        SchemaError: the kind, which the message names, has no row.
 
     Example:
         >>> from privstats.schema import row_of

@@ -1,14 +1,14 @@
-"""Models of rounds that other packages bring: the seam, and how a word such as ``"mlp/64"`` finds its package.
+"""Load models of rounds from other packages: the interface, and the look-up of a name such as ``"mlp/64"``.
 
-Rounds of a course sum the gradients of a linear softmax. A :class:`Module` is another model of classes, whose gradient
-by all its weights is summed in its place: the plan names it by a word, KIND/SIZE, and the package that announces KIND
-under the entry points ``privstats.modules`` gives its shape, its gradients, its recipe and its rule. Whoever reads such
-a plan needs the package; only who measures needs what it imports (``packages``).
+Rounds of a course sum the gradients of a linear softmax. A :class:`Module` is another model of classes; rounds sum its
+gradient by all its weights instead. The plan names the module KIND/SIZE, and the package that announces KIND under the
+entry points ``privstats.modules`` defines its shape, gradients, recipe and rule. A reader of such a plan needs the
+package; only a party that measures needs the package's imports (``packages``).
 
-What must hold of a module, since the bound of a round rests on it: what a record adds is a function of that record and
-the published values alone, to the last bit, whatever else is in the batch. That excludes layers that mix rows, and sums
-of products in floats whose order follows from the batch. The library cannot see it; ``testing.check_module`` tries to
-break it. The rest of the bound it holds by itself: a row that is not whole, or longer than the norm, counts as zero.
+The bound of a round rests on one condition: a record's contribution is a function of that record and the published
+values alone, to the last bit, for any batch. This excludes layers that mix rows, and float sums of products in an order
+that depends on the batch. The library cannot verify the condition; ``testing.check_module`` searches for violations.
+The library enforces the rest of the bound: a row that is not integer, or longer than the norm, counts as zero.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privstats.errors import SchemaError
-from privstats.plug_ins import announced, brought_by, loaded
+from privstats.plug_ins import announced, dist_name, loaded
 from privstats.schema.public_values import Values
 from privstats.tables import by_name
 
@@ -40,15 +40,15 @@ Whole: TypeAlias = NDArray[np.float64]
 
 
 class Module(ABC):
-    """A model of classes whose gradients a round sums: scores of the rows u of a softmax's rounds, ``(d + 1,)``.
+    """A model of classes for a round of gradients: scores of the rows u of a softmax's rounds, ``(d + 1,)``.
 
     u is the whitened row at norm ``sqrt(1 - a^2)``, and the constant a; so its norm is 1. A module has no
-    hyperparameter but its size, and makes the same numbers on every machine.
+    hyperparameter except its size, and computes equal numbers on every machine.
 
     Attributes:
-        packages: what measuring imports and no plan needs, refused by name before any record is read.
-        norm: c, which a record's whole gradient is shortened to.
-        revision: of the recipe; one more whenever it computes other weights from the same releases.
+        packages: packages that measuring imports and plans do not need; if missing, refused before any record is read.
+        norm: c, the norm to which a record's full gradient is clipped.
+        revision: the recipe's revision; it increases whenever the recipe computes other weights from equal releases.
 
     Example:
         >>> from privstats.schema.modules import module_of
@@ -70,26 +70,26 @@ class Module(ABC):
     def gradients(
         self, units: Whole, labels: NDArray[np.intp], weights: Values, *, classes: int, norm: float, grid_bits: int
     ) -> tuple[Whole, Whole]:
-        """What each record adds to a round: its gradient, shortened, and kappa.
+        """Return each record's contribution to a round: its clipped gradient, and kappa.
 
         The gradient g is of the cross entropy by all weights, and ``q = min(1, norm / |g|)``.
 
         Args:
-            units: whole rows u in steps of 2**-f, ``(n, d + 1)``, at most 2**f long.
+            units: integer rows u in steps of 2**-f, ``(n, d + 1)``, at most 2**f long.
             labels: ``(n,)``, 0..classes-1.
             weights: published, ``(P,)``.
             classes: C.
-            norm: what g is shortened to.
+            norm: the norm to which g is clipped.
             grid_bits: f.
 
         Returns:
             ``q g`` in units of norm and steps of 2**-2f, ``(n, P)``, and ``q (1 - |p|^2)`` of the probabilities p in
-            steps of 2**-f, ``(n,)``: whole numbers of float64, cut toward zero.
+            steps of 2**-f, ``(n,)``: integers in float64, truncated toward zero.
         """
 
     @abstractmethod
     def started(self, recipe: SoftmaxRecipe, sums: NoisyClassSums, whitening: SoftmaxWhitening) -> Any:
-        """What is known of the weights after the class release, in any form: the state of the recipe."""
+        """Return the recipe's state after the class release: an estimate of the weights in any form."""
 
     @abstractmethod
     def refined(
@@ -107,8 +107,11 @@ class Module(ABC):
 
     @abstractmethod
     def rule(self, whitening: SoftmaxWhitening, state: Any, shift: NDArray[np.float64]) -> Any:
-        """The decision rule of a state, of rows of norm 1: a ``privstats.heads.rules.Rule`` whose scores of class k are
-        raised by ``shift[k]``. Its class is announced under ``privstats.rules`` by its ``kind``, for files of heads."""
+        """Return the decision rule of a state for rows of norm 1, with the scores of class k raised by ``shift[k]``.
+
+        The result is a ``privstats.heads.rules.Rule``. Its class is announced under ``privstats.rules`` by its
+        ``kind``, for files of heads.
+        """
 
 
 def is_word(word: object) -> bool:
@@ -154,7 +157,7 @@ def _built(entry: EntryPoint, size: str) -> Module:
     module = loaded(entry, "module", SchemaError)(size)
     if not isinstance(module, Module):
         raise SchemaError(
-            f"{brought_by(entry)} announces the module {entry.name!r} as {entry.value!r}, which makes no Module from a "
+            f"{dist_name(entry)} announces the module {entry.name!r} as {entry.value!r}, which makes no Module from a "
             "size; fix or uninstall that package"
         )
     return module

@@ -1,12 +1,12 @@
-"""The published values of a plan: exact integers with a scale, and the digest that stands for them.
+"""Hold the published values of a plan: exact integers with a scale, and their digest.
 
-A round of a course publishes small arrays, chosen from earlier releases. They travel in a file beside the plan, whose
-digest includes theirs, so all parties of a session use the same values. They are not records, and no promise depends on
-their contents.
+A round of a course publishes small arrays, chosen from earlier releases. They travel in a file next to the plan. The
+plan's digest includes theirs, so all parties of a session use equal values. They are not records, and no promise
+depends on their contents.
 
-Published values stand beside the plan, their digest in it. What a round of a course publishes may be larger than a
-plan file, and a release or a reviewer needs to know which values it was, not the values. So one session has one of
-them, and the file beside the plan is checked against the digest wherever it is read. No promise rests on them.
+The plan holds only the digest of the values, because they may be larger than a plan file, and a release or a reviewer
+needs to identify the values, not to read them. So one session has one set of values, and the file next to the plan is
+checked against the digest wherever it is read.
 """
 
 from __future__ import annotations
@@ -61,14 +61,14 @@ class Values:
     exponent: int
 
     def __post_init__(self) -> None:
-        given: Any = self.integers
-        if not isinstance(given, np.ndarray) or given.dtype != np.int64 or given.size > MOST_ENTRIES:
+        raw: Any = self.integers
+        if not isinstance(raw, np.ndarray) or raw.dtype != np.int64 or raw.size > MOST_ENTRIES:
             raise PlanError("published values must be an int64 array of at most 2**26 entries; use Values.rounded")
-        if given.size and not -_LARGEST <= int(given.min()) <= int(given.max()) <= _LARGEST:
+        if raw.size and not -_LARGEST <= int(raw.min()) <= int(raw.max()) <= _LARGEST:
             raise PlanError("published values hold an entry beyond 2**53, which no sum could take exactly; scale them")
         if type(self.exponent) is not int or self.exponent not in _EXPONENTS:
             raise PlanError("the exponent of published values must be a whole number from -256 to 256")
-        integers = np.array(given, np.int64, order="C")
+        integers = np.array(raw, np.int64, order="C")
         integers.setflags(write=False)
         object.__setattr__(self, "integers", integers)
 
@@ -104,7 +104,7 @@ class Values:
 
     @cached_property
     def whole(self) -> NDArray[np.float64]:
-        """The integers as float64, exact, read-only: what products are formed of, tile by tile."""
+        """The integers as float64, exact and read-only, for products tile by tile."""
         values = self.integers.astype(np.float64)
         values.setflags(write=False)
         return values
@@ -133,15 +133,15 @@ class Values:
 
 @dataclass(frozen=True)
 class Published:
-    """Named values beside a plan, or only the digest that stands for them in its file.
+    """Named values of a plan, or only their digest, as in the plan's file.
 
     Attributes:
-        sha256: of the values, 64 hex digits.
-        after: digest of what was released before they were chosen, 64 hex digits; empty where nothing was.
-        values: by name; None where only the plan file is there.
+        sha256: SHA-256 of the values, 64 hex digits.
+        after: digest of the releases from which the values were chosen, 64 hex digits; empty without such releases.
+        values: the values by name; None where only the plan file exists.
 
     Raises:
-        PlanError: a digest is malformed, or the values are not those that it stands for.
+        PlanError: a digest is malformed, or does not match the values.
 
     Example:
         >>> from privstats.schema.public_values import Published, Values
@@ -175,7 +175,7 @@ class Published:
 
     @classmethod
     def of(cls, values: Mapping[str, Values], after: bytes = b"") -> Published:
-        """Values with their digest, chosen after the releases whose digest is ``after``."""
+        """Return values with their digest, chosen after the releases with the digest ``after``."""
         return cls(digest_of(values), after.hex(), values)
 
     def read(self) -> Mapping[str, Values]:
@@ -192,22 +192,22 @@ class Published:
         return self.values
 
     def holding(self, values: Mapping[str, Values]) -> Published:
-        """The same with values that only the digest stood for.
+        """Return the published values with the values themselves, which must match the digest.
 
         Raises:
-            PlanError: they are others.
+            PlanError: the values do not match the digest.
         """
         return replace(self, values=values)
 
     def save(self, path: PathLike, signer: Signer | None = None) -> None:
-        """Write the values into one file, which travels beside the plan's.
+        """Write the values into one file, which travels with the plan's.
 
         Args:
-            path: where to; :func:`beside` says where ``Plan.read`` looks for it.
+            path: the file's path; :func:`beside` returns the path where ``Plan.read`` looks.
             signer: an Ed25519 private key, or its 32 bytes.
 
         Raises:
-            PlanError: only the digest is here, or the signer is no key.
+            PlanError: only the digest is available, or the signer is no key.
             PrivstatsError: the file cannot be written.
         """
         from privstats.schema.published_file import FORMAT, content_of
@@ -263,7 +263,7 @@ def digest_of(values: Mapping[str, Values]) -> str:
 
 
 def beside(plan_file: str | os.PathLike[str]) -> Path:
-    """The path of a plan file's values: ``round.values`` for ``round.toml``.
+    """Return the path of a plan file's values: ``round.values`` for ``round.toml``.
 
     Example:
         >>> from privstats.schema.public_values import beside

@@ -30,7 +30,7 @@ _MOST_AXES = 8
 
 
 def read(make: Callable[[str, Arrays], Published], path: PathLike, signed_by: Verifier | None) -> Published:
-    """What ``make`` makes of the values in a file, of this version or an earlier one.
+    """Read the values from a file, of this version or an earlier one, and pass them to ``make``.
 
     Raises:
         PlanError: no such file, damaged, wrongly signed, or its values do not hold together.
@@ -43,10 +43,10 @@ def read(make: Callable[[str, Arrays], Published], path: PathLike, signed_by: Ve
 
 
 def content_of(published: Published) -> Content:
-    """What the file holds.
+    """Return the content of the file of published values.
 
     Raises:
-        PlanError: only the digest of the values is here.
+        PlanError: only the digest of the values is available.
     """
     packed = {name: _Packed.of(value) for name, value in published.read().items()}
     manifest = _Manifest(published.after, {name: form for name, (form, _) in packed.items()})
@@ -56,8 +56,10 @@ def content_of(published: Published) -> Content:
 
 
 class _Packed(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How one value lies in a file: entries of ``bits`` bits, offset by half their range; of a symmetric matrix only
-    the lower triangle, row by row."""
+    """One value in a file: entries of ``bits`` bits, offset by half their range.
+
+    A symmetric matrix has only its lower triangle in the file, row by row.
+    """
 
     exponent: int
     shape: Annotated[

@@ -1,4 +1,4 @@
-"""What the schemas of rounds at published values share: how records are read, and the checks of fields and values."""
+"""Share code of the schemas of rounds at published values: reading records, and checks of fields and values."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from privstats.errors import PlanError, SchemaError
 from privstats.schema import ClassSchema, RidgeSchema
 from privstats.schema.base import Schema
-from privstats.schema.checks import checked_class_names, checked_vectors, settle, size, whole
+from privstats.schema.checks import as_int, checked_class_names, checked_vectors, settle, size
 from privstats.schema.public_values import VALUE_BITS, Values
 
 ROW_BITS = 16
@@ -39,7 +39,7 @@ def settle_round(schema: Any) -> None:
         SchemaError: naming the field, its bound and the remedy.
     """
     settle(schema, **checked_vectors(schema))
-    settle(schema, expected_records=whole("expected_records", schema.expected_records, 1, "write down how many"))
+    settle(schema, expected_records=as_int("expected_records", schema.expected_records, 1, "write down how many"))
     settle(schema, course_mu=size("course_mu", schema.course_mu, "take it from the course"))
     check_exact(schema)
     if schema.classes is None:
@@ -50,7 +50,7 @@ def settle_round(schema: Any) -> None:
 
 
 def check_exact(schema: Schema) -> None:
-    """Refuse so many features that a logit is no exact sum of whole numbers.
+    """Refuse too many features for a logit to be an exact sum of integers.
 
     Raises:
         SchemaError: features beyond 65,536.
@@ -65,15 +65,14 @@ def settle_classes(schema: Any) -> None:
     Raises:
         SchemaError: naming the field, its bound and the remedy.
     """
-    settle(schema, classes=whole("classes", schema.classes, 2, "one class has nothing to tell apart: give two or more"))
+    settle(schema, classes=as_int("classes", schema.classes, 2, "one class has nothing to separate: give two or more"))
     if schema.classes > _MOST_CLASSES:
         raise SchemaError(f"classes must be at most {_MOST_CLASSES}, got {schema.classes}; merge some")
     settle(schema, class_names=checked_class_names(schema.class_names, schema.classes))
 
 
 def class_rows(schema: Schema, classes: int, grid_bits: int = ROW_BITS, statistics: str = "NA") -> ClassSchema:
-    """How labelled records are read, as those of a class schema; of a round before the published map, on a finer
-    grid."""
+    """Return the class schema that reads labelled records; a round before the published map has a finer grid."""
     return ClassSchema(
         classes,
         schema.features,
@@ -86,7 +85,7 @@ def class_rows(schema: Schema, classes: int, grid_bits: int = ROW_BITS, statisti
 
 
 def target_rows(schema: Schema, target_bound: float, grid_bits: int, *, targets: int = 1, **more: Any) -> RidgeSchema:
-    """How records with targets are read, as those of a ridge schema; further fields of it by name."""
+    """Return the ridge schema that reads records with targets; its further fields are passed by name."""
     bounds = {"clip_norm": schema.clip_norm, "target_bound": target_bound, "grid_bits": grid_bits}
     return RidgeSchema(**{"features": schema.features, "targets": targets, **bounds, **_read(schema), **more})
 

@@ -10,26 +10,27 @@ from itertools import pairwise
 from typing import Any, TypeAlias
 
 from privstats.errors import SchemaError
+from privstats.intake.meaning import check_distinct, checked_names, same
 from privstats.transforms.columns import MISSING_CELL, Categories, require_switch
-from privstats.transforms.reading import check_distinct, checked_names, same
 
 _OPEN = ("both", "above", "below", "none")
 
 
 @dataclass(frozen=True)
 class Bins:
-    """A numeric variable cut at public edges; values beyond the outer edges count in the outer bins, if these are open.
+    """A numeric variable in bins with public edges; values beyond the outer edges count in the outer bins, if open.
 
-    Of times give ``open="above"``: then a code such as -9 has no cell, and what lasts longer counts in the last bin.
+    For times pass ``open="above"``: then a code such as -9 has no cell, and longer times count in the last bin.
 
     Args:
-        name: of the column.
+        name: the column's name.
         edges: at least three finite numbers in increasing order, so at least two bins.
-        closed: which end of a bin belongs to it, ``"left"``: low <= value < high; or ``"right"``.
-        missing: what is missing (None, NaN, a blank, ``"NA"``) counts in a cell of its own; without it, it has none.
-        open: which outer bins take values beyond their outer edge, ``"both"``, ``"above"``, ``"below"`` or ``"none"``;
-            another such value has no cell. An outer edge itself belongs to its bin. A record whose value has no cell is
-            refused, or left out of every table: ``measure(..., unreadable=...)``.
+        closed: the end of a bin that belongs to it, ``"left"``: low <= value < high; or ``"right"``.
+        missing: whether missing values (None, NaN, a blank, ``"NA"``) count in a separate cell; otherwise they have
+            none.
+        open: the outer bins that include values beyond their outer edge, ``"both"``, ``"above"``, ``"below"`` or
+            ``"none"``; other such values have no cell. An outer edge itself belongs to its bin. A record with a value
+            without a cell is refused, or excluded from every table: ``measure(..., unreadable=...)``.
 
     Example:
         >>> age = ps.Bins("age", (0, 40, 60, 120))

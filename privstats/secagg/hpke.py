@@ -89,10 +89,10 @@ def open_box(private: X25519PrivateKey, box: bytes | memoryview, info: bytes) ->
 
 
 def open_into(out: bytearray, keys: Schedule, ciphertext: bytes | memoryview) -> None:
-    """What is under ``keys``, written to ``out``, which has a tag's bytes less than ``ciphertext``.
+    """Decrypt ``ciphertext`` under ``keys`` into ``out``, which is shorter than it by the length of a tag.
 
     Raises:
-        UnopenedError: other keys, or damage; what ``out`` holds then means nothing.
+        UnopenedError: other keys, or damage; the contents of ``out`` are then meaningless.
     """
     try:
         AESGCM(keys.key).decrypt_into(keys.nonce, ciphertext, None, out)
@@ -101,7 +101,7 @@ def open_into(out: bytearray, keys: Schedule, ciphertext: bytes | memoryview) ->
 
 
 def opening(private: X25519PrivateKey, box: bytes | memoryview, info: bytes) -> Schedule:
-    """What opens one box that was sealed to the owner of ``private``, and no other box.
+    """Derive the keys that open one box, sealed to the owner of ``private``, and no other box.
 
     Raises:
         UnopenedError: an encapsulated key of low order, or too few bytes.

@@ -1,11 +1,10 @@
-"""ML-KEM-768 (FIPS 203) from ``cryptography``, and how its secret is combined with that of X25519.
+"""Encapsulate with ML-KEM-768 (FIPS 203) from ``cryptography``, and combine its secret with that of X25519.
 
-Secrets of both go into one derivation together with the ciphertext, so keys hold while one of the two does. This is the
-one place that encapsulates, and so the one place whose randomness tests replace. No protocol: machines call these
-functions.
+Both secrets and the ciphertext go into one derivation, so the keys are secret while one of the two schemes is secure.
+Only this module encapsulates, so tests replace the randomness here. It has no protocol: machines call these functions.
 
-A ciphertext that was changed decapsulates to another secret and raises nothing (implicit rejection), so it shows where
-something under the derived key does not open.
+A changed ciphertext decapsulates to another secret and raises nothing (implicit rejection). The change is detected when
+a message under the derived key does not open.
 """
 
 from __future__ import annotations
@@ -69,12 +68,12 @@ def parsed(public: bytes) -> MLKEM768PublicKey:
 
 
 def decapsulate(private: MLKEM768PrivateKey, ciphertext: bytes) -> bytes:
-    """The secret in a ciphertext for this key; another one, that nobody knows, if it was made for another."""
+    """Return the secret in a ciphertext for this key; a random secret if the ciphertext is for another key."""
     return private.decapsulate(ciphertext)
 
 
 def combined(shared: bytes, secret: bytes, ciphertext: bytes) -> bytes:
-    """X25519's secret, ML-KEM's and its ciphertext: the input of one key derivation, whose salt names both keys."""
+    """Concatenate X25519's secret, ML-KEM's and its ciphertext, for one key derivation with both keys in its salt."""
     return shared + secret + ciphertext
 
 

@@ -72,7 +72,7 @@ class Masking(Protocol):
 
     @property
     def upload_step(self) -> str:
-        """The step whose answer carries a client's vector; a client that vanishes before it is not in the sum."""
+        """The step in which clients send their vectors; a client that vanishes before it is not in the sum."""
         ...
 
     @property
@@ -82,7 +82,7 @@ class Masking(Protocol):
 
     @property
     def min_survivors(self) -> int:
-        """The fewest clients whose sum may be revealed."""
+        """The minimum number of clients in a revealed sum."""
         ...
 
     @property
@@ -107,7 +107,7 @@ class Masking(Protocol):
 
     @property
     def remedy(self) -> str:
-        """The change to a plan whose :attr:`failure` is too large, as the end of a sentence."""
+        """The remedy for a plan with too large a :attr:`failure`, as the end of a sentence."""
         ...
 
     @property
@@ -120,7 +120,7 @@ class Masking(Protocol):
         ...
 
     def numbers(self) -> dict[str, Any]:
-        """The same for scripts: names and numbers, nested at will; infinities are allowed."""
+        """The facts for scripts: names and numbers, nested at will; infinities are allowed."""
         ...
 
 
@@ -153,7 +153,7 @@ class Shelving(Protocol):
         ...
 
     def export_shelved(self, key: bytes) -> bytes:
-        """Its state, sealed, with places where :meth:`Aggregator.export` has what is there."""
+        """Return the sealed state, with references to shelved parts that :meth:`Aggregator.export` includes."""
         ...
 
 
@@ -170,7 +170,7 @@ class Deferring(Protocol):
 
     @property
     def unsummed(self) -> Mapping[int, tuple[int, ...]]:
-        """The parts whose sum is missing, and their senders."""
+        """The senders of each part without a sum."""
         ...
 
     def sealed(self, number: int, senders: Sequence[int]) -> Sequence[Any]:
@@ -201,10 +201,10 @@ def give_back(on_upload: OnUpload | None, uploaded: bytes) -> None:
 
 
 def session_id(parameters: Masking, roster: Roster | bytes) -> bytes:
-    """The digests of roster and parameters, 32 bytes each, which name a session for good: a run's name is used once.
+    """Return the digests of roster and parameters, 32 bytes each: a permanent name, because a run's name is used once.
 
-    Empty where the roster names no run, so that its parties may meet again. A client has its own as ``session_id``; one
-    without it, of another protocol, is counted beside its journal only.
+    The result is empty where the roster names no run, so that its parties may meet again. A client stores its own as
+    ``session_id``; a client of another protocol without it is counted by its journal only.
     """
     if isinstance(roster, bytes):
         return roster + parameters.digest
@@ -218,9 +218,9 @@ class StepStatus:
     """The state of a step, and the consequence of closing it now.
 
     Attributes:
-        step: the step whose answers the server waits for.
-        answered: the clients whose answer has been accepted, in increasing order.
-        waiting_for: the clients whose answer has not arrived, in increasing order.
+        step: the step that the server collects answers for.
+        answered: the clients with an accepted answer, in increasing order.
+        waiting_for: the clients that have not answered, in increasing order.
         abort: why closing now would end the session without a sum; None if it would continue. Shares that reconstruct
             no secret are not predicted: only unmasking itself detects them.
     """
@@ -236,17 +236,17 @@ class Peer(Protocol):
 
     @property
     def parameters(self) -> Masking:
-        """What all parties agreed on."""
+        """The parameters that all parties agreed on."""
         ...
 
     @property
     def index(self) -> int:
-        """Its place on the roster."""
+        """The machine's index on the roster."""
         ...
 
     @property
     def step(self) -> str:
-        """The step whose opening message it waits for; ``"done"`` or ``"failed"`` at the end."""
+        """The step that the machine waits to open; ``"done"`` or ``"failed"`` at the end."""
         ...
 
     @property
@@ -283,7 +283,7 @@ class Peer(Protocol):
         ...
 
     def export(self, key: bytes) -> bytes:
-        """Its state, sealed under 32 bytes of ``key``."""
+        """Return the machine's state, sealed under the 32 bytes of ``key``."""
         ...
 
     def discard(self) -> None:
@@ -296,7 +296,7 @@ class Aggregator(Protocol):
 
     @property
     def parameters(self) -> Masking:
-        """What all parties agreed on."""
+        """The parameters that all parties agreed on."""
         ...
 
     @property
@@ -316,12 +316,12 @@ class Aggregator(Protocol):
 
     @property
     def step(self) -> str:
-        """The step whose answers it waits for; ``"done"`` or ``"failed"`` at the end."""
+        """The step that the server collects answers for; ``"done"`` or ``"failed"`` at the end."""
         ...
 
     @property
     def waiting_for(self) -> frozenset[int]:
-        """The clients whose answer to this step has not arrived."""
+        """The clients that have not answered in this step."""
         ...
 
     @property
@@ -331,7 +331,7 @@ class Aggregator(Protocol):
 
     @property
     def accepted(self) -> int:
-        """How many messages this object has accepted: it grows with each that must be stored, so not with a repeat."""
+        """Number of accepted messages; it grows with each message that must be stored, so not with a repeat."""
         ...
 
     @property
@@ -346,7 +346,7 @@ class Aggregator(Protocol):
 
     @property
     def openings(self) -> Mapping[int, Opening]:
-        """By client, the layers of noise in the sum that it opened; empty where the protocol or the plan has none."""
+        """Opened layers of noise in the sum, by client; empty where the protocol or the plan has none."""
         ...
 
     def awaits(self, client: int) -> bool:
@@ -374,7 +374,7 @@ class Aggregator(Protocol):
         ...
 
     def export(self, key: bytes) -> bytes:
-        """Its state, sealed under 32 bytes of ``key``."""
+        """Return the machine's state, sealed under the 32 bytes of ``key``."""
         ...
 
 
@@ -384,11 +384,11 @@ _NEXT, _SEED = "noise-layers/next", "noise-layers/seed"
 
 @dataclass(frozen=True, repr=False)
 class Opening:
-    """How far one client opened the layers of its noise.
+    """The layers of noise that one client opened.
 
     Attributes:
-        left_for: the number of clients that what is left of its noise is sized for.
-        seeds: of the layers to subtract, the lowest first.
+        left_for: the number of clients that the remaining noise is sized for.
+        seeds: seeds of the layers to subtract, lowest first.
     """
 
     left_for: int
@@ -416,7 +416,7 @@ def check_levels(levels: Sequence[int], *, clients: int, min_survivors: int, com
 
 
 def opened_layers(levels: Sequence[int], proven: int) -> int:
-    """How many layers are superfluous where ``proven`` clients are in the sum: all below the largest level up to it.
+    """Return the number of superfluous layers in a sum of ``proven`` clients: all below the largest level up to it.
 
     Example:
         >>> from privstats.secagg.machines import opened_layers
@@ -427,9 +427,9 @@ def opened_layers(levels: Sequence[int], proven: int) -> int:
 
 
 def opening(root: bytes | bytearray, layers: int, opened: int) -> bytes:
-    """The value of the chain that gives the ``opened`` lowest of ``layers`` layers; ``root`` itself gives all.
+    """Return the chain value that yields the ``opened`` lowest of ``layers`` layers; ``root`` itself yields all.
 
-    Each value follows from the one above by HKDF, so a value tells nothing of those above it.
+    Each value is derived from the value above by HKDF, so a value reveals nothing about those above.
     """
     value = bytes(root)
     for _ in range(layers - opened):

@@ -51,8 +51,8 @@ class TileMasks:
     """The masks of some seeds, for one tile after another through one scratch buffer; in one thread.
 
     Args:
-        plus: ciphers of the seeds whose masks are added.
-        minus: of those whose masks are subtracted.
+        plus: ciphers of the masks to add.
+        minus: ciphers of the masks to subtract.
         size: bytes of the largest tile.
     """
 
@@ -101,7 +101,7 @@ class _Tile(NamedTuple):
 
     @property
     def size(self) -> int:
-        """How many entries it has."""
+        """Number of entries."""
         return int(self.entries.stop - self.entries.start)
 
 

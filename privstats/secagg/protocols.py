@@ -1,13 +1,13 @@
-"""The table of masking protocols: by name, the class of its parameters and the classes of its machines.
+"""Look up a masking protocol by name: the class of its parameters and the classes of its machines.
 
-A plan solves its masking here, ``session`` and the journals make and resume machines here; no other module depends on
-the list of protocols. A new protocol is a row here and a package of its own, loaded by the first plan that names it.
+A plan solves its masking here; ``session`` and the journals build and resume machines here. No other module depends on
+the list of protocols. A new protocol is a row here and a separate package, loaded by the first plan that names it.
 
 A protocol is a row, not a case: ``plan.masking`` is a value that knows its steps, its failure bound, its facts and
 the size of an upload. ``tests/secagg/test_protocols.py`` puts a test protocol of one step into the table, and plan,
-budget, simulation, journals and strategies follow without a line of theirs. ``protocol="split"`` is a room, a row,
-and a field of the plan that is written only where it is not the default, so that no digest changed. Another way to
-cover the one upload is a ``MaskingScheme`` beside ``streams``, not a row.
+budget, simulation, journals and strategies support it without a change. ``protocol="split"`` is a room, a row, and a
+field of the plan that is written only where it is not the default, so that no digest changed. Another way to mask the
+one upload is a ``MaskingScheme`` next to ``streams``, not a row.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ class EarlyReports(Protocol):
 
 @dataclass(frozen=True)
 class Machines:
-    """What runs a protocol: the classes of its machines, and what engines and sessions ask about its messages.
+    """The classes of a protocol's machines, and functions on its messages for engines and sessions.
 
     ``helper``, ``panel`` and ``keys``, the classes of a helper's machine, of a run's panel and of what a member holds,
     are None for a protocol without a panel.
@@ -111,16 +111,17 @@ class Machines:
     ``prove_excluded`` returns the name of an upload that is in no sum and never can be, from the client's ``receipt``
     and the signed statements of others; None if a protocol has no such proof.
 
-    ``largest_answer`` gives the most bytes that a message of a peer to the server can have: an engine accepts no larger
-    one. ``largest_request`` gives the same for messages of the server to a peer: a peer refuses a larger one unhashed.
+    ``largest_answer`` returns the maximum size in bytes of a peer's message to the server; an engine accepts none
+    larger. ``largest_request`` returns the maximum of the server's messages to a peer; a peer refuses a larger one
+    unhashed.
 
     ``check_opening`` refuses a server's first message that a client would not answer; None if clients send first.
 
-    ``early`` makes, of ``(parameters, context, publics)``, the check of a client's one message by its first bytes; None
-    where clients exchange messages.
+    ``early`` builds from ``(parameters, context, publics)`` the check of a client's one message by its first bytes;
+    None where clients exchange messages.
 
-    ``sum_part`` makes, of ``(ring, bodies, openers)``, the packed sum of a part that a ``machines.Deferring`` leaves to
-    others; None where none can.
+    ``sum_part`` computes from ``(ring, bodies, openers)`` the packed sum of a part that a ``machines.Deferring``
+    defers; None where no machine can defer.
     """
 
     client: PeerKind
@@ -157,7 +158,7 @@ class MaskingProtocol:
 
     @cached_property
     def machines(self) -> Machines:
-        """What runs it."""
+        """The protocol's machines, imported on first use."""
         return self.load_machines()
 
 
@@ -220,7 +221,7 @@ PROTOCOLS: Mapping[str, MaskingProtocol] = LazyRows({"interactive": _interactive
 
 
 def protocol_of(masking: Masking) -> MaskingProtocol:
-    """The row of the protocol whose parameters ``masking`` are.
+    """Return the row of the protocol that ``masking`` is the parameters of.
 
     Raises:
         LocalProtocolError: ``masking`` is something else, for example a plan.

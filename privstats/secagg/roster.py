@@ -125,7 +125,7 @@ class Roster:
     def numbered(
         cls, publics: Iterable[bytes], *, server: bytes, label: str, counter: int, names: Iterable[str] = ()
     ) -> Roster:
-        """A roster whose run name follows from label, keys and counter, so that no party can pick it.
+        """Return a roster with a run name derived from label, keys and counter, so that no party can pick it.
 
         Args:
             publics: as for the class.
@@ -138,7 +138,7 @@ class Roster:
         Raises:
             LocalProtocolError: as for the class, or label or counter do not fit.
 
-        Guarantee: ``run`` is SHA-256 of these four, so a server that wants another run name needs another counter,
+        Guarantee: ``run`` is SHA-256 of these four, so a server can change the run name only with another counter,
         which clients refuse, or other keys. The party that adds the last key can still try many: see
         ``docs/protocol.md``.
         """
@@ -191,13 +191,13 @@ class Roster:
             raise LocalProtocolError(f"the identity is not the one at place {index} of the roster")
 
     def renewed(self, entropy: Entropy = os.urandom) -> Roster:
-        """The same parties under the name of their next run: the next number, or 16 random bytes.
+        """Return a roster of these parties with the name of their next run: the next number, or 16 random bytes.
 
         Args:
             entropy: source of the random bytes; a numbered roster needs none.
 
         Raises:
-            LocalProtocolError: the roster has no next number, or ``entropy`` gave too little.
+            LocalProtocolError: the roster has no next number, or ``entropy`` returned too few bytes.
         """
         if self.counter is None:
             return replace(self, run=draw(entropy, _RANDOM_RUN))

@@ -18,7 +18,7 @@ from typing import Any, Final
 import tomli_w
 
 from privstats.errors import LocalProtocolError
-from privstats.files.atomic import read_whole
+from privstats.files.atomic import read_bounded
 from privstats.files.text import toml_tables
 from privstats.secagg.wire import HASH_BYTES
 
@@ -145,7 +145,7 @@ def _bytes_of(path: str | os.PathLike[str]) -> bytes:
     size = _size(path)
     if size > _MOST_BYTES:
         raise LocalProtocolError(f"{path} has {size} bytes, which no roster has; give a file of {_WRITER}")
-    return read_whole(path, LocalProtocolError, _WRITER)
+    return read_bounded(path, LocalProtocolError, _WRITER)
 
 
 def _text(path: str | os.PathLike[str], data: bytes) -> str:

@@ -50,9 +50,9 @@ class KeyPair:
 
 
 def key_pair(seed: bytes, sign: int = 0) -> KeyPair:
-    """The key pair of a 32-byte seed whose point has the sign bit ``sign``.
+    """Derive the key pair of a 32-byte seed, with a point of sign bit ``sign``.
 
-    Ed25519's own (RFC 8032, 5.1.5), negated where its point has the other sign. A uniform seed and a uniform sign give
+    The pair is Ed25519's (RFC 8032, 5.1.5), negated where its point has the other sign. A uniform seed and sign yield
     a scalar that is uniform up to 2^-120: the clamped numbers are one of s and ORDER - s for all other s.
     """
     private = sha512(seed).digest()[:SCALAR_BYTES]
@@ -204,7 +204,7 @@ def checks(holders: int, coefficients: Sequence[int], first: int = 0) -> list[in
 
 @lru_cache(maxsize=256)
 def _at_zero(points: tuple[int, ...]) -> list[int]:
-    """By point, what its value counts at 0."""
+    """Return the Lagrange coefficient at 0 of each point."""
     product = prod(points)
     gaps = (x * prod(y - x for y in points if y != x) for x in points)
     return [product * pow(gap, -1, ORDER) % ORDER for gap in gaps]

@@ -1,7 +1,7 @@
-"""What the machines of the one upload ask of a claim that every report proves.
+"""Interface between the machines of the one upload and a claim that every report proves.
 
-Nothing of the library imports a proof: a plan with ``[validity]`` brings the claim (``contrib.proofs``), parameters
-hold it, and machines go on with what it answers.
+The library imports no proof: a plan with ``[validity]`` supplies the claim (``contrib.proofs``), parameters store it,
+and machines call it.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ Words: TypeAlias = NDArray[np.uint64]
 
 
 class Claim(Protocol):
-    """What every report of a session proves: a frozen value, equal for all parties."""
+    """A claim that every report of a session proves: a frozen value, equal for all parties."""
 
     @property
     def statement(self) -> Any:
-        """What it says of a vector, as provers and verifiers read it."""
+        """The statement about a vector, as provers and verifiers read it."""
         ...
 
     @property
@@ -33,20 +33,20 @@ class Claim(Protocol):
 
     @property
     def upload_bytes(self) -> int:
-        """Of a masked vector with its proof."""
+        """Size in bytes of a masked vector with its proof."""
         ...
 
     @property
     def answer_bytes(self) -> int:
-        """Of a helper's answer to one report's proof."""
+        """Size in bytes of a helper's answer to one report's proof."""
         ...
 
     def stated_in(self, group: Group) -> tuple[object, ...]:
-        """What stands for the claim and its group in the digest of parameters."""
+        """Return the values that represent the claim and its group in the digest of parameters."""
         ...
 
     def scheme(self, group: Group, helpers: int, context: bytes) -> Any:
-        """The masking scheme of a run whose reports prove it."""
+        """Return the masking scheme of a run with reports that prove the claim."""
         ...
 
     def check_vector(self, vector: RingVector) -> None:
@@ -58,7 +58,7 @@ class Claim(Protocol):
         ...
 
     def is_signed(self, body: bytearray, context: bytes, sender: int, commits: bytes, parts: bytes) -> bool:
-        """Whether the leader's share is the one whose parts the client signed.
+        """Return whether the client signed the parts of this share of the leader.
 
         Raises:
             ValueError: a word of it is no element of the field.

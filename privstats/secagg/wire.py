@@ -1,9 +1,9 @@
-"""The wire format that all protocols share: labels, lists of clients, headers, size limits and refusals.
+"""Define the wire format that all protocols share: labels, lists of clients, headers, size limits and refusals.
 
-A message is ``version || msgpack array``, whose first two elements are its type and the 32 bytes that name its session.
+A message is ``version || msgpack array``; its first two elements are its type and the 32 bytes that name its session.
 Header and size are checked before anything is parsed. Every hash, signature and derived key carries a label of its
-purpose and the version. A list of clients is a bitmap, least significant bit first. The ``messages`` module of each
-protocol builds on this one.
+purpose and the version. A list of clients is a bitmap, least significant bit first. Each protocol's ``messages`` module
+uses this module.
 """
 
 from __future__ import annotations
@@ -98,12 +98,12 @@ class Refusal(Exception):  # noqa: N818 - a verdict that a machine turns into a 
         super().__init__(code)
 
     def unproven(self) -> Refusal:
-        """The same refusal of a message whose signature was not verified yet."""
+        """Return this refusal as unproven, for a message with an unverified signature."""
         return Refusal(self.code, self.detail, proven=False)
 
 
 class HiddenRepr:
-    """A struct whose repr shows its name only: some hold secrets, and none needs to show a field."""
+    """A struct with a repr of its name only: some hold secrets, and none needs to show a field."""
 
     __slots__ = ()
 
@@ -161,7 +161,7 @@ class Codec:
         return len(data) >= HEADER_BYTES and type_of(data) == kind.__struct_config__.tag
 
     def decode(self, data: memoryview, kind: type[_Struct]) -> _Struct:
-        """Parse an opened message whose header has been checked.
+        """Parse an opened message after its header has been checked.
 
         Raises:
             Refusal: anything that the schema does not allow.

@@ -85,7 +85,7 @@ class Contribution:
 
     @property
     def reproducible(self) -> bool:
-        """Whether the noise came from a generator that others may know, so that it protects nobody."""
+        """Whether the noise came from a generator that others may know, so that it has no effect on privacy."""
         return self._vector.reproducible
 
     def check(self, plan: str) -> None:
@@ -147,7 +147,7 @@ def contribution(
         moments: the result of ``measure`` for this party's records.
         rng: a generator of test randomness; the operating system's when omitted.
         index: this party's index in the roster; needed only by plans that assign clients to groups by index.
-        allow_reproducible: accept a generator whose stream others may know: in tests and simulations.
+        allow_reproducible: accept a generator that others may reproduce: in tests and simulations.
 
     Guarantee:
         Distributed: the share is this client's part of the joint noise. Local: the share alone makes the vector
@@ -353,7 +353,7 @@ def helper(
         keys: the helper's identity, and its box key for this run.
         roster: the public identities of all parties, *from the roster's owner and not from the leader*.
         panel: the offers of the panel that the plan names.
-        allow_reproducible: accept keys that were drawn from a generator whose stream others may know: in tests.
+        allow_reproducible: accept keys that were drawn from a generator that others may reproduce: in tests.
 
     Raises:
         LocalProtocolError: the plan's protocol has no helpers, or keys, roster or panel do not fit.

@@ -51,7 +51,7 @@ def release(
             cost; after one that returned or aborted, further calls are refused. Without it each call is a new run.
         openings: each client's opened layers of noise (``server.openings``); they are subtracted. Layers of other
             clients stay in the release, which lists them in ``left_for``.
-        allow_reproducible: accept a generator whose stream others may know; the release is then marked reproducible.
+        allow_reproducible: accept a generator that others may reproduce; the release is then marked reproducible.
             If the total holds a contribution with such noise, the release is marked in any case.
 
     Guarantee:

@@ -21,8 +21,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privstats.errors import DataError, SchemaError
+from privstats.intake.column_names import places_in, same_names
+from privstats.intake.columns import read
+from privstats.intake.tables import Codes
 from privstats.transforms.base import Transform
-from privstats.transforms.column_names import places_in, same_names
 from privstats.transforms.columns import (
     MISSING_CELL,
     OTHER_CELL,
@@ -34,7 +36,6 @@ from privstats.transforms.columns import (
     table_of,
 )
 from privstats.transforms.exact import Rows, arrays_of
-from privstats.transforms.reading import read
 
 _RAMP = 16
 
@@ -150,19 +151,6 @@ _LEAST_STEP = 32  # below, cutting it to a whole number would shorten rows by mo
 _BITS = (8, 20)
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class Coded:
-    """The codes of some records.
-
-    Attributes:
-        codes: float64 ``(n, J)``, a column per declared one; NaN where nothing is given.
-        unread: by column, how many values are something that it cannot read, and count as missing; only those above 0.
-    """
-
-    codes: NDArray[np.float64]
-    unread: Mapping[str, int]
-
-
 @dataclass(frozen=True)
 class Cells(Transform):
     """Rows of norm 1 from the declared columns of a table: texts, gaps and numbers of any size.
@@ -181,7 +169,7 @@ class Cells(Transform):
     the comparison with the cuts, and nothing needs a clip norm or a range.
 
     Every value has a cell, and it follows from that value and this declaration alone
-    (:mod:`privstats.transforms.reading`). Values that a column cannot read count as missing.
+    (:mod:`privstats.intake.meaning`). Values that a column cannot read count as missing.
 
     Args:
         columns: the columns that are read, as public words: :class:`~privstats.Numeric`, :class:`~privstats.Dates`,
@@ -277,7 +265,7 @@ class Cells(Transform):
         """The code of every value, float64 ``(n, J)``; see :meth:`read`."""
         return self.read(table).codes
 
-    def read(self, table: Any) -> Coded:
+    def read(self, table: Any) -> Codes:
         """The codes of records, and how many values could not be read. No value of any kind raises.
 
         Args:
@@ -293,7 +281,7 @@ class Cells(Transform):
         if len({len(codes) for codes, _ in coded}) > 1:
             raise DataError("the columns of the table have different lengths; give one value per record in each")
         unread = {column.name: count for column, (_, count) in zip(self.columns, coded, strict=True) if count}
-        return Coded(np.column_stack([codes for codes, _ in coded]), unread)
+        return Codes(np.column_stack([codes for codes, _ in coded]), unread)
 
     def sources(self, table: Any) -> tuple[Any, ...]:
         """The table's own names of the declared columns, in their order.

@@ -18,8 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privstats.errors import SchemaError
+from privstats.intake.columns import Listed, Readings, alike
+from privstats.intake.meaning import check_distinct, checked_names, reading, same, shown
 from privstats.python_values import python_fields, python_value
-from privstats.transforms.reading import Listed, Readings, alike, check_distinct, checked_names, reading, same, shown
 
 _DAY = 86_400_000_000  # microseconds
 _EPOCH = datetime(1970, 1, 1)
@@ -187,7 +188,7 @@ class Truth(_Declared):
 class Categories(_Declared):
     """A variable of public values.
 
-    A record's value is compared with them as :func:`privstats.transforms.reading.reading` reads both, whatever type
+    A record's value is compared with them as :func:`privstats.intake.meaning.reading` reads both, whatever type
     its column has: ``"007"``, ``7`` and ``7.0`` are one value, so are ``"True"``, ``True`` and ``1``.
 
     Args:

@@ -10,8 +10,8 @@ from operator import or_
 from typing import Any, ClassVar
 
 from privstats.errors import SchemaError
+from privstats.intake.column_names import same_names
 from privstats.transforms.base import Transform
-from privstats.transforms.column_names import same_names
 from privstats.transforms.columns import Categories, Numeric, column_of, table_of
 from privstats.transforms.exact import Rows, arrays_of
 

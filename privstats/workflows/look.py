@@ -15,10 +15,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privstats.moments.person_ids import names_of
+from privstats.intake.columns import Listed, Readings, read
+from privstats.intake.meaning import reading, word_of
+from privstats.intake.person_ids import names_of
 from privstats.schema import HazardSchema
 from privstats.transforms import Categories, Column, Dates, Numeric
-from privstats.transforms.reading import Listed, Readings, read, reading, word_of
 
 _FEW = 0.01
 _CODES = frozenset(float(f"{sign}{digit * times}") for sign in ("", "-") for digit in "89" for times in range(1, 7))

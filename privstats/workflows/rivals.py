@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 
 from privstats.errors import DataError
 from privstats.plan import Plan
-from privstats.plug_ins import announced, brought_by, loaded
+from privstats.plug_ins import announced, dist_name, loaded
 from privstats.tables import by_name
 from privstats.workflows.score import Scores
 
@@ -94,7 +94,7 @@ def _maker(entry: EntryPoint) -> Callable[[], Rival]:
     make: Callable[[], Rival] = loaded(entry, "rival", DataError)
     if not callable(make) or not isinstance(make(), Rival):
         raise DataError(
-            f"{brought_by(entry)} announces the rival {entry.name!r} as {entry.value!r}, which makes no Rival when "
+            f"{dist_name(entry)} announces the rival {entry.name!r} as {entry.value!r}, which makes no Rival when "
             "called; fix or uninstall that package"
         )
     return make

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from privstats.errors import DataError, SchemaError
 from privstats.heads import LDA, OneClassWarning, UnlikeColumnsWarning
+from privstats.intake.frames import named_target
 from privstats.moments import ClassMoments, exact_moments
-from privstats.moments.frames import named_target
 from privstats.release import Release
 from privstats.schema import ClassSchema
 from privstats.transforms import Transform, apply, output_features

@@ -11,10 +11,11 @@ import pytest
 from typer.testing import CliRunner
 
 import privstats as ps
+from privstats.cli.look import _columns_of
 from privstats.cli.main import app
 from privstats.cli.parts import wizard
+from privstats.cli.parts.declared_columns import declared, read_columns
 from privstats.cli.parts.questions import QUESTIONS
-from privstats.intake.declared_columns import declared, read_columns
 from privstats.plan.devices import least_epsilon
 
 GIVEN = {
@@ -584,3 +585,22 @@ def test_columns_of_several_texts_and_several_causes_are_answered_in_words(init)
     assert (centre.centre, scale.per) == ((0.0, 55.0, 0.5, 0.0), (1.0, 35.0, 0.5, 1.0))
     refused = init(*words.replace("arm=placebo/drug", "arm=a/").split(), "--force")
     assert "the texts of 'arm' must be two or more with a slash between" in str(refused.exception)
+
+
+def test_strata_are_answered_in_words_and_looked_at(init):
+    words = (
+        "--yes --task hazard --ranges age=20:90,arm=placebo/drug --times continuous --bins months=0,6,12 --event died "
+        "--strata site=north/south --expected-events 500 --clients 2 --vanish 0 --colluders 0 --max-records 900 "
+        "--model central --unit record --adjacency add-remove --epsilon 2 --delta 1e-6"
+    )
+    init(*words.split(), code=0)
+    schema = ps.Plan.read("plan.toml").schema
+    assert (schema.strata.name, schema.strata.values, schema.sizes) == ("site", ("north", "south"), {"feature": 6})
+    assert "arm, site, the time months" in schema.record
+    assert [each.name for each in _columns_of(ps.Plan.read("plan.toml"), Path("plan.toml"))] == [
+        "months",
+        "died",
+        "site",
+    ]
+    refused = init(*words.replace("north/south", "north").split(), "--force")
+    assert "the texts of 'site' must be two or more with a slash between" in str(refused.exception)

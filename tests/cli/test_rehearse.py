@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import privstats as ps
-from privstats.intake.from_file import records_in
 from privstats.moments import RecordFile, exact_moments
+from privstats.moments.from_file import records_in
 from tests.hazard import worlds as hazards
 from tests.made import promise
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import privstats as ps
-from privstats.intake.declared_columns import read_columns
+from privstats.cli.parts.declared_columns import read_columns
 from tests.workflows.rehearsal.test_run import ward
 
 ASKED = ("--target", "ill", "--epsilon", "20")

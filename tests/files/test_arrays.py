@@ -15,8 +15,8 @@ from privstats.errors import DataError
 from privstats.files import arrays
 from privstats.files.arrays import read_arrays
 from privstats.intake import table_files
+from privstats.intake.arrays import file_rows
 from privstats.intake.record_files import RecordFile, read_archive
-from privstats.moments.arrays import file_rows
 from privstats.randomness import Generator
 from tests.threat_models.test_data import plan_of
 from threat_models.audits.known_inputs import known_inputs

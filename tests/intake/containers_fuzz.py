@@ -32,8 +32,8 @@ import numpy as np
 import privstats as ps
 from privstats.encoding import flatten
 from privstats.errors import PrivstatsError
-from privstats.intake.from_file import persons_in, records_in
 from privstats.moments import PersonRows, RecordFile, Records
+from privstats.moments.from_file import persons_in, records_in
 from tests.intake.containers import CONTAINERS, FEATURES, Container, Held, NotHeldError, Row, Table
 
 RULES = ("add", "refused", "digests", "alike")

@@ -14,8 +14,10 @@ def test_a_table_that_once_broke_the_law_breaks_it_nowhere(table: Table, tmp_pat
     assert fuzz.broken_in(table, tmp_path) == {}
 
 
-def test_a_few_drawn_tables_keep_the_law(tmp_path: Path) -> None:
-    tables = [fuzz.drawn(f"run/{place}") for place in range(20)]
+@pytest.mark.parametrize("part", range(10))
+def test_drawn_tables_keep_the_law(part: int, tmp_path: Path) -> None:
+    """200 tables, of which each worker takes parts."""
+    tables = [fuzz.drawn(f"run/{place}") for place in range(20 * part, 20 * part + 20)]
     assert {table.name: broken for table in tables if (broken := fuzz.broken_in(table, tmp_path))} == {}
 
 

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from privstats.errors import DataError
+from privstats.intake.column_names import place_of
 from privstats.intake.csv_lines import Dialect, csv_header, csv_lines
+from privstats.intake.meaning import reading
 from privstats.moments import RecordFile
-from privstats.transforms.column_names import place_of
-from privstats.transforms.reading import reading
 
 GERMAN = {"encoding": "cp1252", "separator": ";", "decimal": ","}
 

@@ -12,8 +12,8 @@ import pytest
 
 import privstats as ps
 from privstats.errors import DataError, UnreadableRecordsWarning
-from privstats.intake.from_file import persons_in, records_in
 from privstats.moments import RecordFile
+from privstats.moments.from_file import persons_in, records_in
 from tests.made import refused
 
 arrow = pytest.importorskip("pyarrow")
@@ -42,7 +42,7 @@ def of_dataset(path: Path) -> Any:
 
 def whole_dataset(path: Path) -> Any:
     """All records of a dataset at once, as schemas need them that take no batches."""
-    from privstats.moments.frames import named_target
+    from privstats.intake.frames import named_target
 
     with warnings.catch_warnings(action="ignore"):
         X, y = named_target(dataset.dataset(path, partitioning="hive"), "ill")

@@ -13,10 +13,11 @@ from hypothesis import strategies as st
 import privstats as ps
 from privstats.errors import RecordError, UnreadableRecordsWarning
 from privstats.intake import csv_lines
-from privstats.intake.from_file import records_in
+from privstats.intake.columns import read
+from privstats.intake.meaning import reading
 from privstats.moments import RecordFile
+from privstats.moments.from_file import records_in
 from privstats.schema.public_values import Published, Values
-from privstats.transforms.reading import read, reading
 from tests.moments.test_table import kinds
 
 CELLS = ps.Cells(

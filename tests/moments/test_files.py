@@ -10,7 +10,7 @@ import pytest
 
 import privstats as ps
 from privstats.errors import DataError
-from privstats.moments.arrays import FileRows, GuardedRows, mapped_rows
+from privstats.intake.arrays import FileRows, GuardedRows, mapped_rows
 
 SCHEMA = ps.ClassSchema(4, 6, "NAS", clip_norm=3.0, grid_bits=10)
 

@@ -13,7 +13,7 @@ import pytest
 
 import privstats as ps
 from privstats.errors import DataError, LedgerError, PrivstatsError, RecordError
-from privstats.moments import frames
+from privstats.intake import frames
 from tests.made import refused
 
 pa = pytest.importorskip("pyarrow")

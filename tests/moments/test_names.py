@@ -9,7 +9,7 @@ from sklearn.datasets import load_digits
 
 import privstats as ps
 from privstats.errors import DataError
-from privstats.moments.arrays import ordered_columns
+from privstats.intake.tables import ordered_columns
 from privstats.transforms import ConstantFeature, UnitNorm
 from tests.made import refused
 

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from privstats.errors import DataError
+from privstats.intake.person_ids import persons_held_out
 from privstats.moments import RecordFile, Records
-from privstats.moments.person_ids import persons_held_out
 from tests.moments.test_persons import NOBODY
 
 pandas = pytest.importorskip("pandas")

@@ -19,6 +19,7 @@ from privstats.dp.gaussian import gaussian_mu
 from privstats.dp.privacy import TrustModel
 from privstats.dp.sensitivities import allocate, joint_mu
 from privstats.encoding import flatten
+from privstats.intake.columns import Readings
 from privstats.kinds import KINDS
 from privstats.moments.code_rows import cells_of
 from privstats.moments.gradient_map import Mapped
@@ -27,7 +28,6 @@ from privstats.plan import Plan, check_plausible
 from privstats.randomness import Generator, secure
 from privstats.release import Release
 from privstats.transforms.cells import Cells
-from privstats.transforms.reading import Readings
 
 flat, right_release, right_draw, right_outside = flatten, session.release, mechanisms._draw, Grid.outside
 right_share, right_share_sigma = dp.draw_share, Noise.share_sigma

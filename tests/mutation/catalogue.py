@@ -176,7 +176,7 @@ MUTANTS: dict[str, Mutant] = {
         "tests/threat_models/audits/test_sensitivity_audit.py::test_no_record_of_a_table_moves_more_than_the_claim"),
     "features of a table by their type": bug(
         "the number that a feature of a table says follows from the type of its column",
-        name_in("privstats.moments.arrays", "read", bugs.unread_by_type),
+        name_in("privstats.intake.tables", "read", bugs.unread_by_type),
         "tests/moments/test_frames.py::test_one_odd_value_moves_its_own_record_only_in_every_container"),
     "steps of cells rounded up": bug(
         "the step of a column's signs is rounded up, so that a row may be longer than the grid says",

@@ -73,7 +73,7 @@ LEDGER_MUTANTS: dict[str, Mutant] = {
         "a run's name is good for a second upload and for another plan",
         both(
             name_in("privstats.ledger.book", "same_spend", lambda right: lambda earlier, *asked: earlier),
-            name_in("privstats.ledger.book", "check_nothing_left", lambda right: lambda accounts, run: None),
+            name_in("privstats.ledger.book", "check_name_unused", lambda right: lambda accounts, run: None),
         ),
         _RUNS + "test_a_retry_after_the_upload_has_left_is_a_second_release",
         _RUNS + "test_one_run_name_serves_one_plan",

@@ -14,9 +14,9 @@ from privstats.encoding import PersonClip
 from privstats.encoding.client_clip import ClippedSums
 from privstats.encoding.persons import AveragedSums
 from privstats.inference import evidence
+from privstats.intake.columns import values_of
+from privstats.intake.person_ids import _id_of_text
 from privstats.intake.record_files import held_out
-from privstats.moments.person_ids import _of_text
-from privstats.transforms.reading import values_of
 from tests.mutation.mutant import Mutant, bug
 from tests.mutation.planting import everywhere, member, name_in
 
@@ -50,7 +50,7 @@ def _as_they_stand(_: Any) -> Any:
 
 
 def _stripped(_: Any) -> Any:
-    return lambda raw: _of_text(raw.strip().decode("utf-8", "surrogateescape"))
+    return lambda raw: _id_of_text(raw.strip().decode("utf-8", "surrogateescape"))
 
 
 def _as_bits(right: Any) -> Any:
@@ -91,24 +91,24 @@ PERSONS_MUTANTS: dict[str, Mutant] = {
         member(PersonClip, "cut", _in_full), _BOUNDS + "test_no_person_and_no_exchange_of_persons_passes_the_promise",
         plan="persons", audits=("canary",)),
     "every row a person": bug("every row counts as a person of its own",
-        name_in("privstats.moments.person_ids", "persons_of", _each_apart),
+        name_in("privstats.intake.person_ids", "persons_of", _each_apart),
         _SUMS + "test_persons_of_few_rows_count_in_full_and_others_shrink_as_a_whole", plan="persons",
         audits=("canary",)),
     "ids by spelling": bug("an id that is written in two ways is two persons",
-        name_in("privstats.moments.person_ids", "persons_of", _as_they_stand),
+        name_in("privstats.intake.person_ids", "persons_of", _as_they_stand),
         _SUMS + "test_an_id_says_the_same_in_every_container_and_beside_whatever_else", plan="persons"),
     "lost characters": bug("an id that lost a character in decoding is a person, whoever else lost one",
-        name_in("privstats.moments.person_ids", "LOST", lambda right: "no character"),
+        name_in("privstats.intake.person_ids", "LOST", lambda right: "no character"),
         "tests/moments/test_person_ids.py::test_a_file_without_one_person_or_with_another_moves_by_the_promise",
         plan="persons"),
     "ids of narrow types": bug("ids of a float32 column are persons, of whom a wider type makes others",
-        name_in("privstats.moments.person_ids", "typed_ids", lambda right: values_of),
+        name_in("privstats.intake.person_ids", "typed_ids", lambda right: values_of),
         _IDS + "test_a_type_in_which_two_persons_may_have_one_id_is_refused", plan="persons"),
     "binary ids stripped": bug("ids of bytes that differ in a last blank are one person",
-        name_in("privstats.moments.person_ids", "_of_bytes", _stripped),
+        name_in("privstats.intake.person_ids", "_id_of_bytes", _stripped),
         _IDS + "test_ids_of_bytes_that_differ_in_one_byte_are_as_many_persons", plan="persons"),
     "ids of guessed types": bug("ids such as 12.1 are nobody's as numbers and persons as texts",
-        name_in("privstats.moments.person_ids", "_TYPED", lambda right: re.compile("(?!)")),
+        name_in("privstats.intake.person_ids", "_TYPED", lambda right: re.compile("(?!)")),
         _IDS + "test_one_id_in_a_file_moves_no_other_person", plan="persons"),
     "a split by bits": bug("rows that are not finite change sides of a split beside a word in another record",
         name_in("privstats.intake.record_files", "_readings", _as_bits),
@@ -142,7 +142,7 @@ PERSONS_MUTANTS: dict[str, Mutant] = {
         name_in("privstats.session.validation", "_require_persons", lambda right: lambda plan, moments: None),
         _SUMS + "test_a_session_takes_one_partys_persons_and_nothing_else", plan="persons"),
     "a split of persons by rows": bug("a split holds out rows, so a head is scored on persons that made it",
-        name_in("privstats.moments.person_ids", "persons_held_out", _by_rows),
+        name_in("privstats.intake.person_ids", "persons_held_out", _by_rows),
         _SPLIT + "test_a_file_has_no_person_on_both_sides", plan="persons"),
     "persons of a stream exchanged as records": bug(
         "an exchange of persons who stand in different epochs is priced as one of records",

@@ -18,10 +18,10 @@ from privstats.kinds import KINDS
 from privstats.tables import load_all
 
 _ROOMS = (
-    "privstats.cli", "privstats.course", "privstats.dp", "privstats.encoding", "privstats.estimates", "privstats.heads",
-    "privstats.heads.rules", "privstats.kinds", "privstats.moments", "privstats.plan", "privstats.secagg.interactive",
-    "privstats.secagg.upload", "privstats.session", "privstats.testing", "privstats.transforms",
-    "privstats.workflows.sweep",
+    "privstats.cli", "privstats.course", "privstats.dp", "privstats.encoding", "privstats.estimates",
+    "privstats.heads", "privstats.heads.rules", "privstats.intake", "privstats.kinds", "privstats.moments",
+    "privstats.plan", "privstats.secagg.interactive", "privstats.secagg.upload", "privstats.session",
+    "privstats.testing", "privstats.transforms", "privstats.workflows.sweep",
 )  # fmt: skip
 """Loaded whole before a bug is planted: a module that was loaded beside it would keep it."""
 

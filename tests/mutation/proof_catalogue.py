@@ -21,17 +21,17 @@ _PROOF = "tests/contrib/proofs/"
 _DOUBLES = _PROOF + "test_doubles.py::test_"
 _MACHINES = "tests/contrib/proofs/test_proved.py::test_"
 
-right_taken, right_encode = Helper._taken, Prime.encode
+right_accepted, right_encode = Helper._accepted, Prime.encode
 
 
 def _of_the_number(book: ReportBatches, number: int, part: Any) -> bytes:
     return derive(book._state.private, f"rho/{number}", book._context)
 
 
-def _taken_anew(helper: Helper, view: memoryview) -> Any:
+def _accepted_anew(helper: Helper, view: memoryview) -> Any:
     helper._parts.clear()
     helper._seen[:] = bytes(len(helper._seen))
-    return right_taken(helper, view)
+    return right_accepted(helper, view)
 
 
 def _without_factors(group: Prime, values: Any) -> Any:
@@ -68,7 +68,7 @@ PROOF_MUTANTS: dict[str, Mutant] = {
         member(ReportBatches, "_coins", _of_the_number),
         _MACHINES + "coins_follow_from_every_report_of_their_part_with_its_body"),
     "two queries answered": bug("a helper answers every batch as if it were the first",
-        member(Helper, "_taken", _taken_anew), _MACHINES + "a_helper_answers_one_rho_for_a_report_ever"),
+        member(Helper, "_accepted", _accepted_anew), _MACHINES + "a_helper_answers_one_rho_for_a_report_ever"),
     "witness not hedged": bug(
         "a report's secret does not depend on its witness, so two machines may use one mask for two of them",
         name_in(

@@ -308,7 +308,7 @@ READERS: dict[str, Mutant] = {
         name_in("privstats.intake.csv_lines", "like_a_record", lambda right: lambda names: False),
         _LINES + "test_a_first_record_in_the_place_of_names_is_not_told"),
     "kinds of a rehearsal kept": bug("the file that a rehearsal keeps says what it took the columns for",
-        name_in("privstats.intake.declared_columns", "OPEN", lambda right: "numeric"),
+        name_in("privstats.cli.parts.declared_columns", "OPEN", lambda right: "numeric"),
         "tests/cli/test_try.py::test_no_cell_of_a_file_is_told_but_the_lists_that_are_said"),
     "a plan of a rehearsal": bug("the plan on a rehearsal's page holds words that nobody chose",
         name_in("privstats.workflows.rehearsal.page", "_OPEN", lambda right: "local"),

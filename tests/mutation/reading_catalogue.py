@@ -5,10 +5,10 @@ from typing import Any
 
 import numpy as np
 
+from privstats.intake.columns import array_of
+from privstats.intake.frames import _Dataset
 from privstats.intake.table_files import Parquet
-from privstats.moments.arrays import is_list, plain_numbers
-from privstats.moments.frames import _Dataset
-from privstats.transforms.reading import array_of
+from privstats.intake.tables import is_list, of_list, plain_numbers
 from tests.mutation.mutant import Mutant, bug
 from tests.mutation.planting import member, name_in
 
@@ -26,6 +26,11 @@ def _by_its_array(_: Any) -> Any:
         return table if table.ndim == 2 and table.dtype.kind in "fiub" else None
 
     return numbers
+
+
+def _of_their_own_width(_: Any) -> Any:
+    """Rows of lists have the width that all of them have."""
+    return lambda rows, width: of_list(rows)
 
 
 def _as_the_first_file(self: Parquet, wanted: Any, *, gaps: bool) -> Iterator[Mapping[str, Any]]:
@@ -51,7 +56,9 @@ def _lists_as_arrays(right: Any) -> Any:
 
 READING_MUTANTS: dict[str, Mutant] = {
     "frames by their array": bug("a gap or a word in one column decides whether another one holds dates or numbers",
-        name_in("privstats.moments.arrays", "_numbers", _by_its_array), _LAW),
+        name_in("privstats.intake.tables", "_as_numbers", _by_its_array), _LAW),
+    "rows of their own width": bug("a row of another length has all rows of lists refused",
+        name_in("privstats.moments.readable", "rectangle", _of_their_own_width), _LAW),
     "a folder as its first file": bug("the types of the first file of a folder are those of all others",
         member(Parquet, "parts", _as_the_first_file), _LAW),
     "a dataset as its schema": bug("the types of the first file of a dataset are those of all others",

@@ -80,7 +80,7 @@ def test_a_list_of_maps_becomes_a_tuple():
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"classes": 1}, "classes must be at least 2, got 1: one class has nothing to tell apart"),
+        ({"classes": 1}, "classes must be at least 2, got 1: one class has nothing to separate"),
         ({"classes": 2.0}, "classes must be a whole number"),
         ({"classes": np.array([2])}, "classes must be a whole number"),
         ({"classes": None}, "classes must be a whole number"),

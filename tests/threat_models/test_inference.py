@@ -8,8 +8,8 @@ import pytest
 
 import privstats as ps
 from privstats.inference import inversion
+from privstats.intake.columns import read
 from privstats.randomness import seeded
-from privstats.transforms.reading import read
 from tests.mutation.bugs import read_by_type
 from threat_models.audits import counts
 from threat_models.audits import inference as audited

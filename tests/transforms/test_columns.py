@@ -10,8 +10,8 @@ import pandas as pd
 import pytest
 
 import privstats as ps
+from privstats.intake.columns import read
 from privstats.transforms.columns import column_of, days_of, table_of
-from privstats.transforms.reading import read
 
 
 def codes(column, values):

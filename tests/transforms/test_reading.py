@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 
 import privstats as ps
 from privstats.errors import DataError, SchemaError
+from privstats.intake.columns import Listed, alike, read
+from privstats.intake.meaning import MISSING, UNREADABLE, reading, same
 from privstats.testing import held, table_values
-from privstats.transforms.reading import MISSING, UNREADABLE, Listed, alike, read, reading, same
 
 
 class Hostile:

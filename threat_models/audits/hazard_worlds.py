@@ -85,7 +85,9 @@ class HazardWorld:
             raw[:, schema.feature_names.index(course.by)] = chance.integers(0, 2, records)
         rows = raw * scale + shift
         slopes = chance.uniform(-1, 1, columns) * _RATIO / room
-        level = np.log(_CUMULATIVE / schema.periods * chance.uniform(0.5, 1.5, schema.periods))
+        stratum = chance.integers(0, schema.baselines, records)
+        sizes = chance.uniform(0.5, 1.5, (schema.baselines, schema.periods))
+        level = np.log(_CUMULATIVE / schema.periods * sizes)[stratum]
         hazard = np.exp(level + (rows @ slopes)[:, None])
         passed, left = np.cumsum(hazard, axis=1), chance.exponential(size=records)
         place = (passed < left[:, None]).sum(axis=1)
@@ -100,6 +102,8 @@ class HazardWorld:
         seen = np.interp(np.minimum(event, leaves), np.arange(len(edges)), edges, right=2 * edges[-1])
         seen = np.where(event > leaves, np.nextafter(seen, 0), seen)  # who leaves at an edge was seen in the bin before
         table: dict[str, Any] = dict(zip(schema.feature_names, raw.T, strict=True))
+        if schema.strata is not None:
+            table[schema.strata.name] = np.array(schema.strata.values)[stratum]
         return cls(table | {schema.bins.name: seen, schema.event: (event <= leaves) * 1.0}, slopes * scale)
 
 

@@ -46,6 +46,7 @@ class Trajectories:
         rows: columns behind no transform, ``(n, columns)``.
         times: in bins, ``(n,)``; a half is the middle of one.
         events: 0 or 1, ``(n,)``.
+        strata: index of each person's stratum, ``(n,)``; None: there are none.
     """
 
     w: Array
@@ -53,6 +54,7 @@ class Trajectories:
     rows: Array
     times: Array
     events: NDArray[np.int64]
+    strata: NDArray[np.int64] | None = None
 
 
 def audit_hazards(target: Target, rng: Generator, *, steps: int = 150, starts: int = 9) -> Report:
@@ -95,11 +97,17 @@ def _start(schema: HazardSchema, adjacency: Adjacency, chance: np.random.Generat
     count = int(chance.choice([1, 2, schema.periods]))
     hazards = np.full(schema.periods, 1e-9)
     hazards[:count] = (1 - 2.0**-20) / count
-    w = np.concatenate([np.zeros(columns), np.log(hazards) / a])
+    w = np.concatenate([np.zeros(columns), np.tile(np.log(hazards) / a, schema.baselines)])
     two = adjacency == "replace-one"
     rows = np.stack([row, chance.choice([-1.0, 1.0]) * row][: 1 + two])
     ends = chance.choice([0.5, count - 0.5, schema.periods - 0.5], 1 + two)
-    return Trajectories(w, _clock(schema, chance), rows, np.array(ends), chance.integers(0, 2, 1 + two))
+    events, strata = chance.integers(0, 2, 1 + two), _strata(schema, 1 + two, chance)
+    return Trajectories(w, _clock(schema, chance), rows, np.array(ends), events, strata)
+
+
+def _strata(schema: HazardSchema, persons: int, chance: np.random.Generator) -> NDArray[np.int64] | None:
+    """Draw each person's stratum; None where there are none."""
+    return None if schema.strata is None else chance.integers(0, schema.baselines, persons)
 
 
 def _clock(schema: HazardSchema, chance: np.random.Generator) -> NDArray[np.int64] | None:
@@ -107,12 +115,13 @@ def _clock(schema: HazardSchema, chance: np.random.Generator) -> NDArray[np.int6
     if "c" not in schema.needs:
         return None
     drawn = chance.choice([0, 1, 1 << 15, 1 << PART_BITS, int(chance.integers(1 << PART_BITS))], schema.needs["c"])
-    parts = [np.sort(drawn[schema.in_bin == place]) for place in range(schema.periods)]
+    of = (np.arange(schema.baselines)[:, None] * schema.periods + schema.in_bin).ravel()
+    parts = [np.sort(drawn[of == place]) for place in range(schema.periods * schema.baselines)]
     return np.concatenate([[*each[:-1], 1 << PART_BITS] for each in parts]).astype(np.int64)
 
 
 def _moved(schema: HazardSchema, here: Trajectories, chance: np.random.Generator) -> Trajectories:
-    """One of rows, times, events or weights, moved a little or drawn anew."""
+    """One of rows, times, events and strata, or weights, moved a little or drawn anew."""
     size = 10.0 ** chance.uniform(-4, 0)
     match int(chance.integers(6)):
         case 0:
@@ -121,7 +130,8 @@ def _moved(schema: HazardSchema, here: Trajectories, chance: np.random.Generator
             inside = chance.choice([0.0, 0.5, 1 - 1e-9, chance.random()], len(here.times))
             return replace(here, times=chance.integers(0, schema.periods + 1, len(here.times)) + inside)
         case 2:
-            return replace(here, events=chance.integers(0, 2, len(here.events)))
+            strata = _strata(schema, len(here.events), chance)
+            return replace(here, events=chance.integers(0, 2, len(here.events)), strata=strata)
         case 3:
             return replace(here, rows=here.rows * (1 + size * chance.normal()))
         case 4:
@@ -144,6 +154,8 @@ def added_by(schema: HazardSchema, here: Trajectories) -> list[Array]:
     for place in range(len(here.rows)):
         table: dict[str, Any] = dict(zip(schema.feature_names, here.rows[place][:, None], strict=True))
         table |= {schema.bins.name: times[place : place + 1], schema.event: here.events[place : place + 1]}
+        if schema.strata is not None and here.strata is not None:
+            table[schema.strata.name] = [schema.strata.values[here.strata[place]]]
         added.append(flatten(exact_moments(schema, table, published=values)).astype(np.float64))
     return added
 

@@ -19,8 +19,8 @@ from privstats.errors import PlanError, ReleaseError
 from privstats.inference import Regression, ols
 from privstats.inference.cell_design import Intervals, declared_cells
 from privstats.inference.releases import map_columns
+from privstats.intake.tables import Codes
 from privstats.moments import exact_moments
-from privstats.moments.code_rows import Codes
 from privstats.plan import Plan
 from privstats.progress import track
 from privstats.randomness import Generator

@@ -91,8 +91,8 @@ def declaration(public: Path, target: str | None, drop: Sequence[str]) -> Declar
         SchemaError: the file is no declaration, or a column is not declared yet.
         PlanError: it has no such target, or lacks a column to exclude.
     """
-    from privstats.intake.declared_columns import read_columns
-    from privstats.transforms.column_names import place_of
+    from privstats.cli.parts.declared_columns import read_columns
+    from privstats.intake.column_names import place_of
 
     columns = read_columns(public)
     names = [each.name for each in columns]
@@ -116,8 +116,8 @@ def of_public_file(file: RecordFile, drop: Sequence[str]) -> Declaration:
     Raises:
         DataError: it cannot be read, or lacks the target.
     """
-    from privstats.transforms.column_names import place_of
-    from privstats.transforms.reading import read
+    from privstats.intake.column_names import place_of
+    from privstats.intake.columns import read
     from privstats.workflows.rehearsal.assumed import kinds_of
 
     names = names_of(file, drop)
@@ -156,8 +156,8 @@ def names_of(file: RecordFile, drop: Sequence[str] = ()) -> list[str]:
         DataError: the file cannot be read, its first line may be a record (which is not shown), or it lacks a column to
             exclude.
     """
+    from privstats.intake.column_names import place_of
     from privstats.intake.csv_lines import like_a_record
-    from privstats.transforms.column_names import place_of
 
     names = file.columns
     if like_a_record(names):
@@ -177,7 +177,7 @@ def check_header(columns: Declaration, file: RecordFile) -> None:
     Raises:
         DataError: it lacks one.
     """
-    from privstats.transforms.column_names import places_in
+    from privstats.intake.column_names import places_in
 
     wanted = [each.name for each in (*columns.columns, columns.target)]
     places = places_in(wanted, names_of(file))

@@ -12,7 +12,7 @@ import numpy as np
 
 from privstats.cli.parts.verifying import NO, begins, is_signed, key_of, together
 from privstats.errors import HeadError, PrivstatsError
-from privstats.files.atomic import read_whole
+from privstats.files.atomic import read_bounded
 from privstats.files.envelope import safetensors_metadata
 from privstats.heads import persistence
 from privstats.heads.provenance import Provenance
@@ -43,7 +43,7 @@ class HeadFile:
         Raises:
             HeadError: the file is neither, or damaged.
         """
-        header = safetensors_metadata(read_whole(path, HeadError, "save"))
+        header = safetensors_metadata(read_bounded(path, HeadError, "save"))
         head = _load(path, header)
         return cls(head, header["version"], is_signed(path, HeadError, "save"))
 
@@ -112,7 +112,7 @@ def against_key(path: Path, words: str) -> str:
     """The verdict on whether this key signed the file."""
     key = key_of(words, HeadError)
     try:
-        _load(path, safetensors_metadata(read_whole(path, HeadError, "save")), key)
+        _load(path, safetensors_metadata(read_bounded(path, HeadError, "save")), key)
     except HeadError as refusal:
         return f"{NO}{refusal}"
     return "good"

@@ -211,6 +211,14 @@ def _event(text: str) -> tuple[str, tuple[str, ...]]:
     return name.strip(), _texts("event", texts, math.inf) if parted else ()
 
 
+def _strata(text: str) -> ps.Categories | None:
+    """Return the column whose values have a baseline each, or None."""
+    if text.strip() == "none":
+        return None
+    name, _, texts = text.partition("=")
+    return ps.Categories(name.strip(), _texts(f"the texts of {name.strip()!r}", texts, math.inf))
+
+
 def _survey_questions(text: str) -> tuple[ps.Bins | ps.Categories | ps.Number, ...]:
     """The questions of a survey, which all may be left unanswered; of a number with its range the mean is released."""
     return tuple(
@@ -347,6 +355,11 @@ QUESTIONS: tuple[Question, ...] = (
         asks="To which unit are times cut down?",
         why="1 for whole months: half a unit is added to the time of who left; 0 for exact times.",
         help="Of continuous times in whole units: 1; 0 for exact times if omitted."),
+    _hazard("strata", "none", usual="none", read=_strata,
+        asks="Which column has a baseline for each of its values?",
+        why="As site=north/south, at most four: Cox's model stratified by it, in which it has no ratio; none for one "
+            "baseline.",
+        help="Likewise: as site=north/south; one baseline for all if omitted."),
     _hazard("expected_events", 1000, kind=int,
         asks="How many events are expected, over all parties?",
         why="A public guess: fewer than ten for a span of time are refused, and half widths follow from it.",

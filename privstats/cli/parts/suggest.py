@@ -109,7 +109,7 @@ def _public(file: RecordFile, labels: Path | None, plan: ps.Plan | None) -> tupl
     """Features, and their labels or None."""
     import numpy as np
 
-    from privstats.moments.arrays import file_rows
+    from privstats.intake.arrays import file_rows
     from privstats.moments.code_rows import cells_of
 
     if not file.is_table:

@@ -56,10 +56,10 @@ def party_key(words: str) -> bytes:
 
 def is_signed(path: Path, error: type[PrivstatsError], writer: str) -> bool:
     """Whether the file carries a signature, by any key."""
-    from privstats.files.atomic import read_whole
+    from privstats.files.atomic import read_bounded
     from privstats.files.envelope import safetensors_metadata
 
-    return "ed25519" in safetensors_metadata(read_whole(path, error, writer))
+    return "ed25519" in safetensors_metadata(read_bounded(path, error, writer))
 
 
 def unasked(signed: bool) -> str:

@@ -306,8 +306,8 @@ def columns_file(path: Path, file: RecordFile, drop: Sequence[str], *, ask: bool
         DataError: the file has no row of names.
         Abort: a person does not want them written.
     """
+    from privstats.cli.parts.declared_columns import undeclared
     from privstats.cli.parts.declaring import names_of
-    from privstats.intake.declared_columns import undeclared
 
     names = names_of(file, drop)
     say(f"columns of {file.path}, of which nothing else was read: {', '.join(names)}")

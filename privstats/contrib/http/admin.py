@@ -26,7 +26,7 @@ from privstats.contrib.http.run import LeaderRun
 from privstats.contrib.http.standing import Standing, exposition
 from privstats.engines.network.status_file import Supervision
 from privstats.errors import PrivstatsError
-from privstats.files.atomic import read_whole
+from privstats.files.atomic import read_bounded
 
 ADMIN_SOCKET = "admin.sock"
 """The Unix socket in the leader's folder."""
@@ -192,7 +192,7 @@ def ask(home: Path, method: str, path: str, port: int | None = None) -> tuple[in
     """
     headers = {ASKED: "1"}
     if port is not None:
-        token = read_whole(home / ADMIN_TOKEN, PrivstatsError, "privstats http lead --admin-port")
+        token = read_bounded(home / ADMIN_TOKEN, PrivstatsError, "privstats http lead --admin-port")
         headers["authorization"] = bearer(token.decode(errors="replace").strip())
     line = _UnixConnection(home) if port is None else HTTPConnection("127.0.0.1", port, timeout=_SECONDS)
     try:

@@ -29,7 +29,7 @@ from privstats.engines.network.operator_log import WarningLine
 from privstats.engines.network.statements import session_ended
 from privstats.engines.records import overwrite, read_sealed, write_sealed
 from privstats.errors import LocalProtocolError, NothingToResumeError
-from privstats.files.atomic import atomic_write, read_whole
+from privstats.files.atomic import atomic_write, read_bounded
 from privstats.plan import Plan, document
 from privstats.secagg import Offer, Panel, Roster
 from privstats.secagg.protocols import EarlyReports, protocol_of
@@ -214,7 +214,7 @@ class PanelOffers:
     def _stored(self) -> dict[int, bytes]:
         if not self._path.exists():
             return {}
-        data = read_whole(self._path, LocalProtocolError, "privstats http lead")
+        data = read_bounded(self._path, LocalProtocolError, "privstats http lead")
         size = self._parameters.suite.offer_bytes
         return {data[start]: data[start : start + size] for start in range(0, len(data), size)}
 

@@ -21,7 +21,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from privstats.errors import LocalProtocolError, PrivstatsError
-from privstats.files.atomic import atomic_write, read_whole
+from privstats.files.atomic import atomic_write, read_bounded
 from privstats.secagg.keys import CLASSICAL, HYBRID
 
 BUNDLES: Mapping[str, str] = {CLASSICAL: "privstats.bundle.js", HYBRID: "privstats.hybrid.bundle.js"}
@@ -152,7 +152,7 @@ def write_page(study: Path, out: Path) -> Page:
         LocalProtocolError: the file is of another form.
         PrivstatsError: the folder exists, or cannot be written.
     """
-    data = read_whole(study, LocalProtocolError, "privstats http invite")
+    data = read_bounded(study, LocalProtocolError, "privstats http invite")
     try:
         named = msgspec.json.decode(data, type=_Study)
     except (msgspec.DecodeError, UnicodeDecodeError):

@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 from privstats.contrib.http.invitations import Invitation, draw_code, study_of
 from privstats.contrib.http.settings import FILE, Limits, Settings
 from privstats.errors import LocalProtocolError, PlanError, PrivstatsError
-from privstats.files.atomic import read_whole, write_new
+from privstats.files.atomic import read_bounded, write_new
 from privstats.files.signing import verify
 from privstats.plan import Devices, Plan
 from privstats.progress import track
@@ -183,7 +183,7 @@ def check_devices(plan: Plan, roster: Roster, folder: str | os.PathLike[str]) ->
     devices = plan.devices
     if devices is None:
         return
-    text = read_whole(Path(folder) / _SIGNATURE, LocalProtocolError, "the registrar")
+    text = read_bounded(Path(folder) / _SIGNATURE, LocalProtocolError, "the registrar")
     if not verify(bytes.fromhex(devices.registrar_key), _signature(text), _statement(plan, roster)):
         raise LocalProtocolError(
             f"this roster is not the one that the registrar, {devices.registrar!r}, signed for this plan: take "
@@ -254,7 +254,7 @@ def _check_page(page: str, settings: Settings) -> None:
 
 
 def _page_of(home: Path) -> str:
-    return read_whole(home / _PAGE, LocalProtocolError, "privstats http new").decode("ascii", "replace").strip()
+    return read_bounded(home / _PAGE, LocalProtocolError, "privstats http new").decode("ascii", "replace").strip()
 
 
 def _statement(plan: Plan, roster: Roster) -> bytes:

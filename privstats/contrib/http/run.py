@@ -31,7 +31,7 @@ from privstats.errors import (
     RemoteProtocolError,
     SessionEndedError,
 )
-from privstats.files.atomic import read_whole
+from privstats.files.atomic import read_bounded
 from privstats.secagg import Panel
 from privstats.secagg.machines import ENDS
 
@@ -134,7 +134,7 @@ class LeaderRun:
         """The file of the release; None before, or without one."""
         if self.ended is None or not self.ended.release:
             return None
-        return read_whole(self.folder.home / RELEASE, LocalProtocolError, "privstats http lead")
+        return read_bounded(self.folder.home / RELEASE, LocalProtocolError, "privstats http lead")
 
     @property
     def statements(self) -> bytes:

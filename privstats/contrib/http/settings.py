@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 import tomli_w
 
 from privstats.errors import LocalProtocolError
-from privstats.files.atomic import read_whole
+from privstats.files.atomic import read_bounded
 from privstats.files.text import toml_tables
 
 FILE = "http.toml"
@@ -114,7 +114,7 @@ class Settings:
             LocalProtocolError: it cannot be read, or a key is missing, unknown or out of its bounds.
         """
         path = Path(home) / FILE
-        data = read_whole(path, LocalProtocolError, "privstats http new")
+        data = read_bounded(path, LocalProtocolError, "privstats http new")
         try:
             tables = toml_tables(data.decode())
         except (TOMLDecodeError, UnicodeDecodeError) as error:

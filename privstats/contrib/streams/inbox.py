@@ -29,9 +29,9 @@ from privstats.dp import Privacy
 from privstats.errors import DataError, PrivstatsError, UnreadableRecordsWarning
 from privstats.files.arrays import read_arrays
 from privstats.files.atomic import atomic_write, write_new
+from privstats.intake.meaning import LOST
+from privstats.intake.person_ids import names_of
 from privstats.moments import Moments, MomentsDelta, PersonRows, exact_moments, remarks_on
-from privstats.moments.person_ids import names_of
-from privstats.transforms.reading import LOST
 
 _INTEGER = re.compile(r"(?P<sign>[+-]?)0*(?P<digits>[0-9]+?)(?:\.0*)?", re.ASCII)
 _RECORDS = "records"

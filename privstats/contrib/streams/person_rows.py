@@ -18,22 +18,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privstats.errors import DataError
-from privstats.moments.arrays import (
-    columns_of,
-    host_rows,
-    is_list,
-    is_tensor,
-    ordered_columns,
-    plain_numbers,
-    require_plain,
-    row_entries,
-)
-from privstats.moments.arrays import values_of as array_of_column
+from privstats.intake.arrays import host_rows, is_tensor, require_plain
+from privstats.intake.columns import Readings, array_of, read
+from privstats.intake.meaning import reading
+from privstats.intake.person_ids import RULE, names_of
+from privstats.intake.tables import ReadRows, is_frame, is_list, ordered_columns, plain_numbers, row_entries
 from privstats.moments.measurement import Unreadable, exact_moments
-from privstats.moments.person_ids import RULE, names_of
 from privstats.moments.persons import Clip, PersonMoments, rows_at
 from privstats.schema import Schema
-from privstats.transforms.reading import array_of, reading, values_of
 
 _TABLE_AXES = 2  # with more axes each entry of a row is itself a list, which is no number
 
@@ -140,17 +132,12 @@ def _held(name: str, values: Any) -> Any:
     if is_tensor(values):
         require_plain(values, name)
         return host_rows(values.cpu())
-    if isinstance(values, np.ma.MaskedArray) or _is_frame(values):
+    if isinstance(values, np.ma.MaskedArray) or is_frame(values):
         return values
     array = array_of(values)
     if not array.ndim:
         raise DataError(f"{name} must be an array with one row for each id, got a {type(values).__name__}")
     return array
-
-
-def _is_frame(values: Any) -> bool:
-    """Whether this is a table in memory: others give their rows in an order of their own."""
-    return columns_of(values) is not None and any(hasattr(values, name) for name in ("to_numpy", "to_pylist"))
 
 
 def _plain(values: Any) -> Any:
@@ -160,20 +147,36 @@ def _plain(values: Any) -> Any:
 
 
 def _row_digests(X: Any, y: Any) -> list[bytes]:
-    X, y = _plain(X), _plain(y)  # a shortcut: the digests are those of every value read by itself
-    if all(type(each) is np.ndarray and each.dtype.kind in "biuf" for each in (X, y)) and len(X):
-        cells = np.column_stack([X.reshape(len(X), -1), y.reshape(len(y), -1)]).astype("<f8")
-        return [hashlib.sha256(_encoded(row)).digest() for row in cells]
-    return [hashlib.sha256(_read([*row, *target])).digest() for row, target in zip(_cells(X), _cells(y), strict=True)]
+    X, y = _plain(X), _plain(y)
+    if is_list(X) or is_list(y):  # whose rows may have different lengths
+        pairs = zip(_cells(X), _cells(y), strict=True)
+        return [hashlib.sha256(_read([*row, *target])).digest() for row, target in pairs]
+    if not len(X):
+        return []
+    columns, texts = [*_columns(X), *_columns(y)], defaultdict[int, list[tuple[int, str]]](list)
+    for place, column in enumerate(columns):
+        for row, text in column.texts.items():
+            texts[row].append((place, text))
+    numbers = np.column_stack([column.numbers for column in columns]).astype("<f8")
+    beside = (json.dumps(texts[row]).encode() if row in texts else b"" for row in range(len(numbers)))
+    return [hashlib.sha256(_encoded(row) + each).digest() for row, each in zip(numbers, beside, strict=True)]
+
+
+def _columns(values: Any) -> Sequence[Readings]:
+    """Return the readings of each column of what is no list."""
+    rows = ordered_columns(values, None, gaps=True)
+    if isinstance(rows, ReadRows):
+        return rows.readings
+    array = rows if isinstance(rows, np.ndarray) else array_of(rows)
+    return [read(column) for column in array.reshape(len(array), -1).T]
 
 
 def _cells(values: Any) -> list[Sequence[Any]]:
     """Return the cells of every row, each unchanged."""
     if is_list(values):
         return [(row,) if (entries := row_entries(row)) is None else entries for row in values]
-    array = array_of_column(ordered_columns(values, None, gaps=True))
-    columns = [values_of(column) for column in array.reshape(len(array), array.size // max(len(array), 1)).T]
-    return list(zip(*columns, strict=True)) if columns else [()] * len(array)
+    columns = [column.plain for column in _columns(values)] if len(values) else []
+    return list(zip(*columns, strict=True)) if columns else [()] * len(values)
 
 
 def _read(cells: list[Any]) -> bytes:

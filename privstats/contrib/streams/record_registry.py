@@ -25,12 +25,12 @@ from privstats.contrib.streams.stream import Stream
 from privstats.course.base import Releases, verify_next
 from privstats.dp import Ledger, NoPrivacy, Privacy, Spend
 from privstats.errors import DataError, LedgerError
+from privstats.intake.meaning import LOST
+from privstats.intake.person_ids import RULE, names_of
 from privstats.ledger.charges import RoundCharge, prove_excluded_upload
 from privstats.moments import Moments, MomentsDelta, PersonRows
-from privstats.moments.person_ids import RULE, names_of
 from privstats.plan import Plan
 from privstats.release import Release
-from privstats.transforms.reading import LOST
 
 
 @dataclass(frozen=True)

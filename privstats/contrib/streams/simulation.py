@@ -17,8 +17,8 @@ from privstats.course import Round
 from privstats.course import run as follow
 from privstats.encoding import RingVector
 from privstats.errors import AggregationError, DataError, PlanError
+from privstats.intake.person_ids import names_of
 from privstats.moments import Moments, warn_if_clipped
-from privstats.moments.person_ids import names_of
 from privstats.plan import Plan
 from privstats.randomness import SEED_BYTES, Generator, checked
 from privstats.release import Release

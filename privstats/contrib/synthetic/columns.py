@@ -15,10 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privstats.errors import DataError, SchemaError
+from privstats.intake.column_names import places_in
+from privstats.intake.columns import read
+from privstats.intake.meaning import UNREADABLE, checked_names, same
 from privstats.schema import Bins, CountSchema, Variable
 from privstats.transforms import Categories, Dates, Numeric, Truth
-from privstats.transforms.column_names import places_in
-from privstats.transforms.reading import UNREADABLE, checked_names, read, same
 
 _MAX_BUCKETS = 1024
 _MIN_EDGES = 3

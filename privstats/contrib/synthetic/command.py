@@ -26,6 +26,7 @@ def synthesise(
     rows: Annotated[int, option("Number of rows.")],
     out: Annotated[Path, option("The CSV file to write; a page of text is written next to it.", "FILE")],
     seed: Annotated[int, option("The same releases and seed give the same rows.")] = 0,
+    page: Annotated[Path | None, option("An HTML page to write: released tables next to the rows'.", "FILE")] = None,
     force: Force = False,
 ) -> None:
     """Draw rows that belong to nobody from the released counts: they cost no budget, and may not be counted again.
@@ -35,11 +36,15 @@ def synthesise(
     from privstats.contrib.synthetic.course import Synthetic
     from privstats.contrib.synthetic.rows import NO_INTERVALS, synthetic
 
-    writable((out, out.with_suffix(".txt")), force)
+    writable((out, out.with_suffix(".txt"), *([] if page is None else [page])), force)
     own = ps.course.read(course)
     if not isinstance(own, Synthetic):
         raise PlanError(f"{course} is no course of synthetic rows: write one with `privstats course init --synthetic`")
     loaded = [None if name == _NONE else ps.Release.load(name) for name in releases]
     drawn = synthetic(own, loaded, rows=rows, seed=seed)
     drawn.save(out)
+    if page is not None:
+        from privstats.contrib.synthetic.page import write_page
+
+        write_page(drawn, page)
     say(f"wrote {out} and {out.with_suffix('.txt')}: {drawn.promise}. {NO_INTERVALS}")

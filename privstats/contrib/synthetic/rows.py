@@ -25,19 +25,19 @@ from privstats.course.base import Releases
 from privstats.course.promise import total_of
 from privstats.errors import ReleaseError
 from privstats.files.atomic import atomic_write
+from privstats.intake.column_names import SYNTHETIC_MARK
 from privstats.schema import Bins, Variable
-from privstats.transforms.reading import SYNTHETIC_MARK
 
 NO_INTERVALS = (
     "No interval, test or standard error may be computed from these rows as if they were records: they hold the noise "
     "of the released tables and the errors of a model, and as many rows can be drawn as anyone wants."
 )
 _MAX_ROWS = 10_000_000
-_LEVEL = 1.959963984540054
-"""Normal quantile of a 95 % interval."""
+_LEVEL_NOISE, _LEVEL_TOTAL = 1.959963984540054, 2.241402727604947
+"""Normal quantiles at 97.5 %, one-sided and two-sided: both bounds of an interval hold together with 95 %."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Distance:
     """How far the synthetic rows are from the records in one released table.
 
@@ -47,6 +47,10 @@ class Distance:
         value: total variation distance between the rows and the released table, 0 to 1.
         low, high: 95 % interval for the distance between the rows and the exact table. It allows for the noise alone,
             and holds although the rows were fitted to the same noisy table.
+        cells: names of the table's cells, per column.
+        released: released shares of the cells, in the shape of the table; noise makes some negative.
+        rows: the rows' shares of the same cells.
+        noise: standard deviation of the noise of a released share.
     """
 
     columns: tuple[str, ...]
@@ -54,6 +58,10 @@ class Distance:
     value: float
     low: float
     high: float
+    cells: tuple[tuple[str, ...], ...]
+    released: Array
+    rows: Array
+    noise: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,7 +125,7 @@ class SyntheticRows(Mapping[str, list[Any]]):
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the rows as CSV and the summary next to them as ``NAME.txt``, each complete or not at all.
 
-        The CSV has a column more, ``privstats synthetic rows``, by which every reader of records here refuses it.
+        The CSV has one more column, ``privstats synthetic rows``: every reader of records refuses a table that has it.
         """
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
@@ -206,22 +214,25 @@ class Fit:
                 ]
                 flat = np.ravel_multi_index(cells, counts.shape)
                 shares = np.bincount(flat, minlength=counts.size) / len(fine)
-                yield distance(table, session, shares, counts.ravel(), release.sigma["T"])
+                variables = [schema.variable(name) for name in table]
+                yield distance(variables, session, shares.reshape(counts.shape), counts, release.sigma["T"])
 
 
-def distance(columns: tuple[str, ...], session: int, shares: Array, counts: Array, sigma: float) -> Distance:
+def distance(variables: Sequence[Variable], session: int, shares: Array, counts: Array, sigma: float) -> Distance:
     """Return the total variation distance of shares from noisy counts, with an interval for the exact counts.
 
     By the triangle inequality the distance from the exact counts differs by at most half the sum of the noise's
-    absolute values over the number of records, and by the error of that number. Both are bounded at 95 %: the mean of
-    ``|noise|`` is ``sigma sqrt(2 / pi)``, its variance ``sigma^2 (1 - 2 / pi)``.
+    absolute values over the number of records, plus half the relative error of that number. Each is bounded at 97.5 %:
+    the mean of ``|noise|`` is ``sigma sqrt(2 / pi)``, its variance ``sigma^2 (1 - 2 / pi)``.
     """
     records = max(float(counts.sum()), 1.0)
     value = float(np.abs(shares - counts / records).sum() / 2)
     n = counts.size
-    noise = sigma * (n * math.sqrt(2 / math.pi) + _LEVEL * math.sqrt(n * (1 - 2 / math.pi)))
-    margin = (noise + _LEVEL * sigma * math.sqrt(n)) / 2 / records
-    return Distance(columns, session, min(value, 1.0), max(0.0, value - margin), min(1.0, value + margin))
+    noise = sigma * (n * math.sqrt(2 / math.pi) + _LEVEL_NOISE * math.sqrt(n * (1 - 2 / math.pi)))
+    margin = (noise + _LEVEL_TOTAL * sigma * math.sqrt(n)) / 2 / records
+    low, high = max(0.0, value - margin), min(1.0, value + margin)
+    names, cells = tuple(each.name for each in variables), tuple(each.cells for each in variables)
+    return Distance(names, session, min(value, 1.0), low, high, cells, counts / records, shares, sigma / records)
 
 
 def fit_of(course: Synthetic, releases: Releases) -> Fit:

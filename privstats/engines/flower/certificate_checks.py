@@ -19,7 +19,7 @@ from cryptography import x509
 from privstats.engines.flower.addresses import LOOPBACK, host_and_port
 from privstats.engines.flower.certificates import named_in, pem_certificates
 from privstats.errors import PrivstatsError
-from privstats.files.atomic import read_whole
+from privstats.files.atomic import read_bounded
 
 SOON = timedelta(days=30)
 """Before its end by which a certificate is called one that ends soon: new files must reach every party."""
@@ -64,7 +64,7 @@ def check_served(folder: Path) -> datetime:
     for one in pem_certificates(shown, _NEW):
         _check_period(shown, one, _NEW)
         ends.append(one.not_valid_after_utc)
-    read_whole(key, PrivstatsError, _WRITER)
+    read_bounded(key, PrivstatsError, _WRITER)
     try:
         _shake(_showing(shown, key), _trusting(authority), LOOPBACK)
     except ssl.SSLCertVerificationError as error:

@@ -35,7 +35,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from privstats.engines.flower.replaced_names import check_version
 from privstats.errors import PrivstatsError
-from privstats.files.atomic import read_whole, write_new
+from privstats.files.atomic import read_bounded, write_new
 from privstats.printable import printable
 from privstats.progress import progress_bar
 
@@ -120,7 +120,7 @@ def pem_certificates(path: Path, remedy: str) -> list[x509.Certificate]:
     Raises:
         PrivstatsError: the file cannot be read or holds none; ``remedy`` is the sentence's advice.
     """
-    data = read_whole(path, PrivstatsError, "privstats flower certificates")
+    data = read_bounded(path, PrivstatsError, "privstats flower certificates")
     try:
         data.decode("ascii")  # so Flower reads it
         return x509.load_pem_x509_certificates(data)
@@ -167,7 +167,7 @@ def check_node_key(path: Path) -> None:
             passphrase.
     """
     try:
-        key: object = load_ssh_private_key(read_whole(path, PrivstatsError, "privstats flower key"), password=None)
+        key: object = load_ssh_private_key(read_bounded(path, PrivstatsError, "privstats flower key"), password=None)
     except (ValueError, TypeError, UnsupportedAlgorithm):
         key = None
     if not isinstance(key, ec.EllipticCurvePrivateKey):
@@ -182,7 +182,7 @@ def public_node_key(path: Path) -> bytes:
             identity's, which belongs into a roster.
     """
     try:
-        key: object = load_ssh_public_key(read_whole(path, PrivstatsError, "privstats flower key"))
+        key: object = load_ssh_public_key(read_bounded(path, PrivstatsError, "privstats flower key"))
     except (ValueError, UnsupportedAlgorithm):
         key = None
     if not isinstance(key, ec.EllipticCurvePublicKey):

@@ -37,7 +37,7 @@ from privstats.encoding import RingVector
 from privstats.engines.network.folder_documents import PLAN, FolderDocuments, private_files, session_name
 from privstats.engines.network.statements import Header
 from privstats.errors import LedgerError, LocalProtocolError, PlanError, PrivstatsError
-from privstats.files.atomic import atomic_write, read_whole
+from privstats.files.atomic import atomic_write, read_bounded
 from privstats.ledger.charges import Charge, RoundCharge
 from privstats.plan import Plan
 from privstats.plug_ins import of_contrib
@@ -117,7 +117,7 @@ class Folder(FolderDocuments):
         """Return the release file of a round with a stored outcome; None where there was no sum."""
         if (self.path(place) / _NO_SUM).exists():
             return None
-        return read_whole(self.path(place) / RELEASE, LocalProtocolError, "privstats flower")
+        return read_bounded(self.path(place) / RELEASE, LocalProtocolError, "privstats flower")
 
     def keep_outcome(self, place: int, release: bytes | None) -> None:
         """Keep a round's verified outcome; on disk when this returns."""
@@ -418,6 +418,6 @@ def _lists(path: Path, kind: type[T]) -> T | None:
     if not path.exists():
         return None
     try:
-        return msgspec.json.decode(read_whole(path, LocalProtocolError, "privstats flower"), type=kind)
+        return msgspec.json.decode(read_bounded(path, LocalProtocolError, "privstats flower"), type=kind)
     except (msgspec.DecodeError, UnicodeDecodeError):
         raise LocalProtocolError(f"{path} is damaged: bring it back, or this party's rounds cannot begin") from None

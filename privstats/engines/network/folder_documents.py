@@ -21,7 +21,7 @@ from privstats.course import Course, Single, document, run_of_round
 from privstats.course.kinds import CourseKind, course_kind
 from privstats.dp import Ledger
 from privstats.errors import DataError, LedgerError, LocalProtocolError, PrivstatsError
-from privstats.files.atomic import read_whole, write_new
+from privstats.files.atomic import read_bounded, write_new
 from privstats.ledger.anchor import head_path
 from privstats.plan import Plan
 from privstats.secagg import Identity, Roster
@@ -212,7 +212,7 @@ def _key_of(path: Path) -> bytes:
         except PrivstatsError:
             if not path.exists():  # else another process was quicker, and its key counts
                 raise
-    key = read_whole(path, LocalProtocolError, "privstats flower check")
+    key = read_bounded(path, LocalProtocolError, "privstats flower check")
     if len(key) != _KEY_BYTES:
         raise LocalProtocolError(f"{path.name} must hold {_KEY_BYTES} bytes, and has {len(key)}: it was damaged")
     return key

@@ -35,12 +35,12 @@ from privstats.engines.network.folder import Folder, RoundFolder, account_of
 from privstats.engines.network.operator_log import PARTY, ScriptError
 from privstats.engines.records import read_sealed, write_sealed
 from privstats.errors import DataError, PrivstatsError
-from privstats.files.atomic import read_whole
+from privstats.files.atomic import read_bounded
 from privstats.heads.scoring import published_provenance
-from privstats.intake.from_file import persons_in, records_in
 from privstats.intake.split_notes import note_split, notes_path, require_same_split
 from privstats.ledger.accounts import TOLERANCE
 from privstats.moments import Beyond, ClipReport, EdgeReport, Moments, PersonMoments, RecordFile, exact_moments
+from privstats.moments.from_file import persons_in, records_in
 from privstats.plan import Plan
 from privstats.plug_ins import of_contrib
 from privstats.schema import Bins, HazardSchema
@@ -198,7 +198,7 @@ def _mark(folder: RoundFolder, account: str) -> bytes:
 
 
 def _source(folder: RoundFolder) -> bytes:
-    return read_whole(folder.base / SCRIPT, DataError, "privstats flower new")
+    return read_bounded(folder.base / SCRIPT, DataError, "privstats flower new")
 
 
 def _named(script: Mapping[str, Any]) -> tuple[str | None, bool]:

@@ -24,11 +24,11 @@ from privstats.engines.network.measuring import (
     sums_of_persons,
 )
 from privstats.errors import DataError, PlanError
-from privstats.files.atomic import atomic_write, read_whole
+from privstats.files.atomic import atomic_write, read_bounded
 from privstats.intake.csv_lines import Dialect
-from privstats.intake.from_file import records_in
 from privstats.moments import Moments, RecordFile, exact_moments, remarks_on
 from privstats.moments.code_rows import columns_asked
+from privstats.moments.from_file import records_in
 from privstats.plan import Plan
 from privstats.schema.kinds import kind_of
 
@@ -119,7 +119,7 @@ def _rows(file: RecordFile, plan: Plan) -> int:
 
 def _replaceable(script: Path, untouched: bytes) -> bool:
     """Return whether no party has edited the script: it is the template, or only names a file."""
-    text = read_whole(script, DataError, "privstats flower new")
+    text = read_bounded(script, DataError, "privstats flower new")
     return text == untouched or _WRITTEN.fullmatch(text.decode("utf-8", "replace")) is not None
 
 

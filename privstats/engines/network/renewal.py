@@ -26,7 +26,7 @@ from privstats.engines.network.folder_documents import (
 from privstats.engines.network.folder_status import HostStatus, status_of
 from privstats.engines.network.measuring import SCRIPT
 from privstats.errors import InUseError, LocalProtocolError, NothingToResumeError, PrivstatsError
-from privstats.files.atomic import read_whole
+from privstats.files.atomic import read_bounded
 from privstats.secagg import Roster
 
 _IDENTITY, _CARRIER, _KEY = "identity.pem", ".flower", "journal.key"
@@ -144,7 +144,7 @@ def _ended(documents: FolderDocuments) -> bool:
         if (home / roster.digest.hex()).exists():
             return False  # a helper's; the server reports its end
         with suppress(NothingToResumeError):
-            key = read_whole(documents.home / _KEY, LocalProtocolError, "privstats flower")
+            key = read_bounded(documents.home / _KEY, LocalProtocolError, "privstats flower")
             if path.exists() and not ClientFile(path, key).read().ended:
                 return False
     return True
@@ -154,7 +154,7 @@ def _script_stays(old: Path, new: Path, untouched: bytes) -> bool:
     """Whether the new folder has a script of its own; one of the old folder is kept there then."""
     if not ((old / SCRIPT).exists() and (new / SCRIPT).exists()):
         return False
-    text = read_whole(new / SCRIPT, LocalProtocolError, "privstats flower new")
+    text = read_bounded(new / SCRIPT, LocalProtocolError, "privstats flower new")
     return text != untouched
 
 

@@ -26,7 +26,7 @@ from privstats.engines.network.operator_log import log_line
 from privstats.engines.network.statements import EndStatements
 from privstats.engines.network.transport import OK
 from privstats.errors import LocalProtocolError
-from privstats.files.atomic import atomic_write, read_whole
+from privstats.files.atomic import atomic_write, read_bounded
 from privstats.release import Release
 from privstats.session.accounting import Charging
 
@@ -102,7 +102,7 @@ class SessionEnd:
 
 def file_digest(path: Path) -> str:
     """SHA-256 of a file, in hex."""
-    return sha256(read_whole(path, LocalProtocolError, "Release.save")).hexdigest()
+    return sha256(read_bounded(path, LocalProtocolError, "Release.save")).hexdigest()
 
 
 def today() -> str:
@@ -155,7 +155,7 @@ class SessionHistory:
         """All ended sessions, oldest first; raises as :meth:`of` does."""
         if not self._path.exists():
             return ()
-        data = read_whole(self._path, LocalProtocolError, "privstats flower")
+        data = read_bounded(self._path, LocalProtocolError, "privstats flower")
         try:
             return msgspec.json.decode(data, type=tuple[EndedSession, ...])
         except (msgspec.DecodeError, UnicodeDecodeError):
@@ -203,7 +203,7 @@ class KeptStatements:
             return EndStatements({})
         try:
             return msgspec.msgpack.decode(
-                read_whole(self._path, LocalProtocolError, "privstats flower"), type=EndStatements
+                read_bounded(self._path, LocalProtocolError, "privstats flower"), type=EndStatements
             )
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             return EndStatements({})

@@ -25,7 +25,7 @@ from msgspec.structs import replace
 from privstats.engines.network.operator_log import HOST, PARTY
 from privstats.engines.network.transport import OK
 from privstats.errors import InUseError, LocalProtocolError, PrivstatsError
-from privstats.files.atomic import atomic_write, read_whole
+from privstats.files.atomic import atomic_write, read_bounded
 from privstats.system import is_locked, lock, unlock
 
 STATUS = "status.json"
@@ -223,7 +223,7 @@ def read_status(home: Path, kind: type[T]) -> T | None:
 def read_json(path: Path, kind: type[T]) -> T | None:
     """The value in a file of JSON; None without one, and for a file that is damaged or of another kind."""
     with suppress(LocalProtocolError, msgspec.DecodeError, UnicodeDecodeError):
-        return msgspec.json.decode(read_whole(path, LocalProtocolError, "privstats flower"), type=kind)
+        return msgspec.json.decode(read_bounded(path, LocalProtocolError, "privstats flower"), type=kind)
     return None
 
 

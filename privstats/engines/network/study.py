@@ -24,7 +24,7 @@ from privstats.engines.network.measuring import SCRIPT
 from privstats.engines.network.party import answer
 from privstats.engines.network.transport import MessageKind, Reply
 from privstats.errors import DataError, LocalProtocolError, PlanError, PrivstatsError
-from privstats.files.atomic import read_whole, write_new
+from privstats.files.atomic import read_bounded, write_new
 from privstats.moments.code_rows import cells_of
 from privstats.plan import Plan
 from privstats.schema.public_values import beside
@@ -57,7 +57,7 @@ def write_study(
     check_course(course, Roster.load(roster))
     if study.exists():
         raise PrivstatsError(f"{study} exists; name another folder, or move that one away first")
-    documents["roster.toml"] = read_whole(roster, LocalProtocolError, "privstats roster make")
+    documents["roster.toml"] = read_bounded(roster, LocalProtocolError, "privstats roster make")
     homes = ("host", "party", *(("helper",) if course.first.panel else ()))
     contents = {f"app/{name}": data for name, data in _tree(template.joinpath("app"))}
     contents |= {f"{home}/{name}": data for home in homes for name, data in documents.items()}
@@ -77,9 +77,9 @@ def _read(path: str | os.PathLike[str]) -> tuple[Course, dict[str, bytes]]:
     plan = Plan.read(path)
     if plan.schema.open_columns and (cells := cells_of(plan.schema)) is not None:
         cells.require_closed()
-    documents = {"plan.toml": read_whole(path, LocalProtocolError, "privstats plan init")}
+    documents = {"plan.toml": read_bounded(path, LocalProtocolError, "privstats plan init")}
     if beside(path).exists():  # values that a schema reads in addition to the records
-        documents["plan.values"] = read_whole(beside(path), LocalProtocolError, "Published.save")
+        documents["plan.values"] = read_bounded(beside(path), LocalProtocolError, "Published.save")
     return Single(plan), documents
 
 
@@ -133,7 +133,7 @@ def simulated_study(
     course = Single(plan) if isinstance(plan, Plan) else plan
     _check(course)
     called = _checked_names(names, course.first.cohort.clients)
-    place, script = Path(folder), read_whole(records, DataError, "an editor")
+    place, script = Path(folder), read_bounded(records, DataError, "an editor")
     server, *parties = (Identity.generate(os.urandom) for _ in range(1 + len(called)))
     roster = Roster.numbered((each.public for each in parties), server=server.public, label=SIMULATION, counter=0)
     check_course(course, roster)

@@ -32,7 +32,7 @@ from typing import Any, Literal, TypeAlias, TypeGuard
 import numpy as np
 
 from privstats.errors import HeadError
-from privstats.plug_ins import announced, brought_by, loaded
+from privstats.plug_ins import announced, dist_name, loaded
 from privstats.tables import by_name
 
 Task: TypeAlias = Literal["classes", "ridge", "parties"]
@@ -160,7 +160,7 @@ def _announced(entry: EntryPoint) -> _Written:
         if head.name == entry.name == entry.attr:
             return replace(head, announced=entry)
     raise HeadError(
-        f"{brought_by(entry)} announces the head {entry.name!r} as {entry.value!r}, and the text of {entry.module} has "
+        f"{dist_name(entry)} announces the head {entry.name!r} as {entry.value!r}, and the text of {entry.module} has "
         f"no class {entry.name} with a row, entry: ClassVar[Entry] = Entry(...); fix or uninstall that package"
     )
 

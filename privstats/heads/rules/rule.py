@@ -17,10 +17,10 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from privstats.errors import DataError, HeadError
 from privstats.heads.evidence import Array, Released
-from privstats.moments.arrays import ordered_columns
-from privstats.moments.frames import in_memory, named_target
+from privstats.intake.frames import in_memory, named_target
+from privstats.intake.tables import ordered_columns
 from privstats.moments.table import codes_of
-from privstats.plug_ins import announced, brought_by, loaded
+from privstats.plug_ins import announced, dist_name, loaded
 from privstats.tables import by_name, load_all, register
 from privstats.transforms import Transform, apply, input_features
 from privstats.transforms.exact import arrays_of
@@ -114,7 +114,7 @@ def _announced(kind: str) -> type[Rule]:
     cls: type[Rule] = loaded(entries[kind], "rule", HeadError)
     if _RULES.get(kind) is not cls:
         raise HeadError(
-            f"{brought_by(entries[kind])} announces the rule {kind!r} as {entries[kind].value!r}, which is no Rule of "
+            f"{dist_name(entries[kind])} announces the rule {kind!r} as {entries[kind].value!r}, which is no Rule of "
             "that kind; fix or uninstall that package"
         )
     return cls

@@ -15,7 +15,7 @@ from scipy.special import chdtrc
 from privstats.errors import ReleaseError
 from privstats.estimates.denoise import Array
 from privstats.inference.counts.survival import Times, at_risk_in, event_tables, exposure_in, told_bins
-from privstats.inference.counts.table import gradients, spread
+from privstats.inference.counts.table import CountTable, count_table, gradients, spread
 from privstats.release import Release
 
 _SURE = 4.0  # standard deviations of noise that a group's events must stand out by
@@ -51,18 +51,22 @@ class LogRank(NamedTuple):
         return not math.isnan(self.test_statistic)
 
 
-def logrank_test(release: Release, *, time: str, event: str, by: str, times: Times | None = None) -> LogRank:
+def logrank_test(
+    release: Release, *, time: str, event: str, by: str, times: Times | None = None, strata: str | None = None
+) -> LogRank:
     """Test whether two groups survive alike, over the bins reported for both.
 
-    U = sum over bins of d0 - d e0 / e. Discrete times: e is the number at risk, V the hypergeometric variance of U plus
-    the noise in U by the delta method. Continuous times: e is person-time as in :func:`kaplan_meier`, so groups may
-    leave at different rates inside a bin, and V holds chance and noise by the delta method. Where noise hides the
-    number at risk of a group from the first bin on, the test is not reported: a statistic of NaN and a p-value of 1.
+    U = sum over bins, and over strata, of d0 - d e0 / e. Discrete times: e is the number at risk, V the hypergeometric
+    variance of U plus the noise in U by the delta method. Continuous times: e is person-time as in
+    :func:`kaplan_meier`, so groups may leave at different rates inside a bin, and V holds chance and noise by the
+    delta method. Where noise hides the number at risk of a group from the first bin on, the test is not reported: a
+    statistic of NaN and a p-value of 1.
 
     Args:
         release, time, times: as for :func:`kaplan_meier`.
         event: as there; of more than two values others beyond the second are causes that count as censored.
         by: a variable of two groups.
+        strata: a variable within whose values groups are compared; each value may have hazards of its own.
 
     Raises:
         ReleaseError: not exactly two groups, or as for :func:`kaplan_meier`.
@@ -75,26 +79,41 @@ def logrank_test(release: Release, *, time: str, event: str, by: str, times: Tim
         >>> ps.inference.logrank_test(release, time="months", event="died", by="arm", times="discrete").p_value < 0.001
         True
     """
-    tables = list(event_tables(release, time, event, by, times, causes=True).values())
-    if len(tables) != 2:
-        raise ReleaseError(f"{by!r} has {len(tables)} groups, and a log-rank test compares two; release such a table")
-    bins = min(told_bins(table) for table in tables)
-    if not bins and tables[0].sigma == 0:
+    counts, sigma, bins = _groups(release, time, event, by, times, strata, "a log-rank test")
+    if not bins and sigma == 0:
         raise ReleaseError(f"a group of {by!r} has no record at risk; leave its cell out of the plan's variable")
     if not bins:
         return LogRank(math.nan, 1.0)
     assert times is not None  # noqa: S101  refused before
-    counts, sigma = np.stack([table.counts for table in tables]), tables[0].sigma
     difference = partial(_difference, shape=counts.shape, bins=bins, times=times)
     (value,), (error,) = spread(difference, counts.reshape(-1), sigma)
     variance = float(error) ** 2
     if times == "discrete":
         noise = float(np.square(gradients(difference, counts.reshape(-1))).sum())
-        variance = max(_hypergeometric(counts[:, :bins], at_risk_in(counts)[:, :bins]), 0.0) + sigma**2 * noise
+        variance = max(_hypergeometric(counts[..., :bins, :], at_risk_in(counts)[..., :bins]), 0.0) + sigma**2 * noise
     if not variance > 0:  # without noise only: it gives U a variance of its own
         raise ReleaseError("there is no event in the bins that are told for both groups; nothing can be compared")
     statistic = float(value) ** 2 / variance
     return LogRank(statistic, float(chdtrc(1, statistic)))
+
+
+def _groups(
+    release: Release, time: str, event: str, by: str, times: Times | None, strata: str | None, needs: str
+) -> tuple[Array, float, int]:
+    """Return counts ``(2, strata, bins, values of the event)``, the noise of a cell, and how many bins are reported.
+
+    A bin is reported where the number at risk is, in both groups of every stratum.
+    """
+    tables = list(event_tables(release, time, event, by, times, causes=True).values())
+    if len(tables) != 2:
+        raise ReleaseError(f"{by!r} has {len(tables)} groups, and {needs} compares two; release such a table")
+    if strata is None:
+        counts, sigma = np.stack([table.counts[None] for table in tables]), tables[0].sigma
+    else:
+        every = count_table(release, by, strata, time, event).known()
+        counts, sigma = every.counts, every.sigma
+    own = (CountTable(tables[0].variables, each, sigma) for group in counts for each in group)
+    return counts, sigma, min(told_bins(each) for each in own)
 
 
 def _hypergeometric(counts: Array, at_risk: Array) -> float:
@@ -108,8 +127,13 @@ def _difference(flat: Array, shape: tuple[int, ...], bins: int, times: Times) ->
     """U of a log-rank test, from all counts of both groups."""
     counts = flat.reshape(*flat.shape[:-1], *shape)
     exposure, died = exposure_in(counts, times)[..., :bins], counts[..., :bins, 1]
-    e, d = exposure.sum(axis=-2), died.sum(axis=-2)
-    return np.asarray(np.sum(died[..., 0, :] - d * exposure[..., 0, :] / e, axis=-1, keepdims=True))
+    e, d = exposure.sum(axis=-3), died.sum(axis=-3)
+    return np.asarray(_total(died[..., 0, :, :] - d * exposure[..., 0, :, :] / e))
+
+
+def _total(values: Array) -> Array:
+    """Return the sum over strata and bins, ``(..., 1)``."""
+    return np.asarray(values.sum(axis=(-2, -1))[..., None])
 
 
 class Proportionality(NamedTuple):
@@ -148,14 +172,22 @@ class Proportionality(NamedTuple):
 
 
 def proportionality_test(
-    release: Release, *, time: str, event: str, by: str, bins: int | None = None, times: Times | None = None
+    release: Release,
+    *,
+    time: str,
+    event: str,
+    by: str,
+    bins: int | None = None,
+    times: Times | None = None,
+    strata: str | None = None,
 ) -> Proportionality:
     """Test whether the hazard ratio of two groups changes with time, from counts.
 
     U = sum_j t_j w_j (L1_j - c L0_j): t_j the bins' places from -1 to 1, L = -log(1 - d / r) the hazard of a bin in
-    each group, or d / e at continuous times, w_j = e0 e1 / (e0 + e1), and c the one ratio for which the sum without t_j
-    is 0; e is r, or person-time as in :func:`kaplan_meier`. Its variance by the delta method holds chance and noise.
-    The ratio of cumulative hazards of a bin is that of the continuous model, whatever the bins.
+    each group, or d / e at continuous times, w_j = e0 e1 / (e0 + e1), and c the one ratio for which the sum without
+    t_j is 0, both over all strata; e is r, or person-time as in :func:`kaplan_meier`. Its variance by the delta
+    method holds chance and noise. The ratio of cumulative hazards of a bin is that of the continuous model,
+    whatever the bins.
 
     Args:
         release: of a ``CountSchema`` with a table that crosses these variables.
@@ -165,6 +197,7 @@ def proportionality_test(
         by: a variable of two groups, the second of which is compared with the first.
         bins: the number of bins to compare, from the first on; None for all reported ones.
         times: as for :func:`kaplan_meier`.
+        strata: a variable each value of which may have hazards of its own; the ratio is one for all of them.
 
     Raises:
         ReleaseError: not exactly two groups, or as for :func:`kaplan_meier`.
@@ -181,16 +214,13 @@ def proportionality_test(
         >>> found.rises, found.p_value < 0.001
         (True, True)
     """
-    tables = list(event_tables(release, time, event, by, times, causes=True).values())
-    if len(tables) != 2:
-        raise ReleaseError(f"{by!r} has {len(tables)} groups, and a hazard ratio compares two; release such a table")
-    counts, sigma = np.stack([table.counts for table in tables]), tables[0].sigma
-    reported = min(min(told_bins(table) for table in tables), bins or counts.shape[1])
-    at_risk, died = at_risk_in(counts)[:, :reported], counts[:, :reported, 1]
-    crowded = (died > _MOST_SHARE * at_risk).any(axis=0)
+    counts, sigma, reported = _groups(release, time, event, by, times, strata, "a hazard ratio")
+    reported = min(reported, bins or counts.shape[2])
+    at_risk, died = at_risk_in(counts)[..., :reported], counts[..., :reported, 1]
+    crowded = (died > _MOST_SHARE * at_risk).any(axis=(0, 1))
     reported = int(np.argmax(crowded)) if crowded.any() else reported
-    least = max(_SURE * sigma * math.sqrt(max(reported, 1)), 1.0)
-    if reported < _FEWEST_BINS or (died[:, :reported].sum(axis=1) < least).any():
+    least = max(_SURE * sigma * math.sqrt(max(reported, 1) * counts.shape[1]), 1.0)
+    if reported < _FEWEST_BINS or (died[..., :reported].sum(axis=(1, 2)) < least).any():
         return Proportionality(math.nan, 1.0, False, reported)
     assert times is not None  # noqa: S101  refused before
     trend = partial(_trend, shape=counts.shape, bins=reported, times=times)
@@ -207,8 +237,7 @@ def _trend(flat: Array, shape: tuple[int, ...], bins: int, times: Times) -> Arra
     exposure = exposure_in(counts, times)[..., :bins]
     shares = counts[..., :bins, 1] / exposure
     hazards = -np.log(1 - shares) if times == "discrete" else shares
-    weights = exposure[..., 0, :] * exposure[..., 1, :] / exposure.sum(axis=-2)
-    first, second = weights * hazards[..., 0, :], weights * hazards[..., 1, :]
-    ratio = second.sum(axis=-1, keepdims=True) / first.sum(axis=-1, keepdims=True)
-    places = np.linspace(-1, 1, bins)
-    return np.asarray(np.sum(places * (second - ratio * first), axis=-1, keepdims=True))
+    weights = exposure[..., 0, :, :] * exposure[..., 1, :, :] / exposure.sum(axis=-3)
+    first, second = weights * hazards[..., 0, :, :], weights * hazards[..., 1, :, :]
+    ratio = (_total(second) / _total(first))[..., None]
+    return _total(np.linspace(-1, 1, bins) * (second - ratio * first))

@@ -1,4 +1,4 @@
-"""What an effect's sums are apart by: outcomes, each with a letter of its own, and subgroups, each with a block."""
+"""Partition an effect's sums: one letter per outcome, one block per subgroup."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from privstats.errors import SchemaError
+from privstats.intake.meaning import checked_names
 from privstats.schema.base import INFLUENCES, Statistic
 from privstats.schema.checks import checked_groups
 from privstats.schema.variables import Bins, Variable, variable_of
 from privstats.transforms import ByArm, ConstantFeature
 from privstats.transforms.columns import Categories
-from privstats.transforms.reading import checked_names
 
 if TYPE_CHECKING:
     from privstats.kinds.effect.schema import EffectSchema
@@ -87,9 +87,11 @@ def with_balance(table: tuple[Statistic, ...], balance: float | None) -> tuple[S
 
 
 @cache
-def with_left_out(table: tuple[Statistic, ...]) -> tuple[Statistic, ...]:
-    """The rows with that of records left out, of as much noise as costs nothing: its share is what the others' are
-    together, because no record is in both."""
+def with_excluded(table: tuple[Statistic, ...]) -> tuple[Statistic, ...]:
+    """Add the row of excluded records, with a share equal to all others' together.
+
+    This costs nothing, because no record is both excluded and in the other sums.
+    """
     count, *others = (replace(row, share=None if row.share is None else row.share / 2) for row in table)
     return (count, _LEFT_OUT, *others)
 
@@ -119,11 +121,11 @@ def levels_of(columns: Mapping[str, Any], treatment: str | Mapping[str, Any], ou
         return ()
     from privstats.transforms import Levels, Numeric
 
-    told = tuple(Categories(name, tuple(each)) for name, each in {**columns, **arm}.items() if is_worded(each))
+    worded = tuple(Categories(name, tuple(each)) for name, each in {**columns, **arm}.items() if is_worded(each))
     spread = tuple(place for place, each in enumerate(columns.values()) if is_worded(each) and len(each) > 2)
     outcomes = goals_of(outcome) if any(map(is_worded, goals_of(outcome).values())) else {}
     goals = (Categories(name, tuple(each)) if is_worded(each) else Numeric(name) for name, each in outcomes.items())
-    return (Levels(told, tuple(goals), spread),)
+    return (Levels(worded, tuple(goals), spread),)
 
 
 def goals_of(outcome: Any) -> Mapping[str, Any]:
@@ -244,9 +246,9 @@ def check_columns(schema: EffectSchema) -> None:
     arm = _arm(names, last)
     if levels is not None and arm in [each.name for each in levels.several]:
         raise SchemaError(f"the treatment {arm!r} must be a column of 0 and 1, or of two texts")
-    told = [each.name for each in schema.subgroups or ()]
-    for name in told:
-        if name not in names or name == arm or told.count(name) > 1:
+    divided = [each.name for each in schema.subgroups or ()]
+    for name in divided:
+        if name not in names or name == arm or divided.count(name) > 1:
             raise SchemaError(
                 f"subgroups must each be of another of the columns measured before treatment, {', '.join(names)}, and "
                 f"{name!r} is not; name it in feature_names"
@@ -257,7 +259,7 @@ def check_columns(schema: EffectSchema) -> None:
 
 
 def facts_of(schema: EffectSchema) -> list[str]:
-    """What a reviewer is told of outcomes, missing ones among them, and subgroups."""
+    """Return facts for a reviewer about outcomes, missing outcomes and subgroups."""
     outcomes, parts = schema.outcomes, math.prod(schema.crossed)
     names, apart = schema.outcome_names or (), [each.name for each in schema.subgroups or ()]
     shared = f"the outcomes {', '.join(names)} share the budget: each has about sqrt({outcomes}) times the noise of one"
@@ -269,13 +271,13 @@ def facts_of(schema: EffectSchema) -> list[str]:
         "outcomes may be missing: whether a record has one is summed, too, in rounds before the last session, and the "
         "table holds where nothing but the arm and the columns decides it, which no sum can test"
     )
-    told = (
+    counted = (
         "records that are left out are counted, by arm and by whether their outcome or a column cannot be read, at no "
         "further price: a record is in that count or in the other sums"
     )
     return [
         *([gaps] if schema.missing else []),
-        *([told] if schema.left_out else []),
+        *([counted] if schema.left_out else []),
         *([shared] if outcomes > 1 else []),
         *([divided] if parts > 1 else []),
     ]

@@ -1,4 +1,4 @@
-"""By what chance a treatment was assigned, what an effect is measured as, and how much one record can say of it."""
+"""Check an effect's design: the chance of treatment, the measure, and the largest influence of one record."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def _checked_probability(value: Any) -> float | tuple[float, ...]:
     """The probability of treatment in a trial, or that of each place of the roster; one for all where they agree.
 
     Raises:
-        SchemaError: one out of range.
+        SchemaError: a value is out of range.
     """
     several = list(value) if isinstance(value, tuple | list) else [value]
     least, most = _PROBABILITIES
@@ -93,10 +93,10 @@ def _checked_probability(value: Any) -> float | tuple[float, ...]:
 
 
 def _checked_trim(trim: Any) -> float:
-    """Beyond which propensity records are left out, where nobody assigned the treatment.
+    """Return the propensity beyond which records are excluded, where the treatment was not assigned.
 
     Raises:
-        SchemaError: one out of range.
+        SchemaError: a value is out of range.
     """
     low, high = _TRIMS
     if not isinstance(trim, float | int) or isinstance(trim, bool) or not low <= trim <= high:
@@ -111,7 +111,7 @@ def _checked_balance(balance: Any) -> float | None:
     """The part of the last session that balance takes; None for none.
 
     Raises:
-        SchemaError: one out of range.
+        SchemaError: a value is out of range.
     """
     if balance is None or (type(balance) in (int, float) and balance == 0):
         return None
@@ -122,10 +122,10 @@ def _checked_balance(balance: Any) -> float | None:
 
 
 def _checked_measure(schema: EffectSchema) -> Measure | None:
-    """What the effect is measured as: ``"ratio"``, ``"both"``, or None for a difference.
+    """Return the effect's measure: ``"ratio"``, ``"both"``, or None for a difference.
 
     Raises:
-        SchemaError: another word, or a ratio of what has none.
+        SchemaError: another value, or a ratio where none is defined.
     """
     measure: Any = schema.measure
     if measure in (None, "difference"):
@@ -147,13 +147,13 @@ def _checked_measure(schema: EffectSchema) -> Measure | None:
 
 
 def ratio_cap(treated: float, others: float, ratio: float) -> float:
-    """The most that ``psi_1 - ratio psi_0`` can be, outcomes and lines from 0 to 1.
+    """Return the maximum of ``psi_1 - ratio psi_0``, with outcomes and lines from 0 to 1.
 
-    With a record's psi_a = m_a + [in arm a] (y - m_a) / p_a: of the treated psi_1 lies from 1 - 1 / p_1 to 1 / p_1 and
-    psi_0 from 0 to 1, of the others the other way round.
+    A record has psi_a = m_a + [in arm a] (y - m_a) / p_a. For treated records psi_1 is from 1 - 1 / p_1 to 1 / p_1 and
+    psi_0 from 0 to 1; for the others the reverse.
 
     Args:
-        treated, others: the smallest chances of either arm.
-        ratio: the guess that is taken out.
+        treated, others: the smallest probability of each arm.
+        ratio: the guess that is subtracted.
     """
     return max(1 / treated, 1 / treated - 1 + ratio, ratio / others, 1 + ratio * (1 / others - 1))

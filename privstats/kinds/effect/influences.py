@@ -1,7 +1,7 @@
-"""Influence values on a treatment effect: of whom it is, how far each record moves it, and the same in whole steps.
+"""Compute influence values on a treatment effect: its population, and each record's influence in integer steps.
 
-Products are of whole numbers below 2**53, and every other operation is a single IEEE one per record: the same bits
-everywhere. ``effect`` adds them up.
+Products are of integers below 2**53, and every other operation is a single IEEE operation per record: equal bits
+everywhere. ``effect`` adds the values up.
 """
 
 from __future__ import annotations
@@ -43,8 +43,10 @@ def _steps(share: NDArray[np.float64], steps: float) -> tuple[Whole, Whole]:
 
 @dataclass(frozen=True, eq=False)
 class Population:
-    """Whom the effect is of, ``(n,)`` each: the probability of treatment and that of none, either with an outcome
-    where outcomes may be missing; the weight; and who is kept."""
+    """Population of the effect, arrays ``(n,)``: probability of either arm, weight, and whether a record is included.
+
+    Where outcomes may be missing, the probabilities are those of an arm with an observed outcome.
+    """
 
     p: NDArray[np.float64]
     others: NDArray[np.float64]
@@ -55,8 +57,10 @@ class Population:
 def population_of(
     schema: EffectSchema, arm: NDArray[np.bool_], x: Whole, values: Mapping[str, Values], chance: float | None = None
 ) -> Population:
-    """From the published propensity; a record beyond the trim is not cut but left out, because a cut propensity is a
-    wrong one."""
+    """Compute the population from the published propensity; records beyond the trim are excluded.
+
+    They are not truncated to the trim, because a truncated propensity is wrong.
+    """
     one, step, low = np.ones(len(x)), schema.clip_norm / float(schema.steps), schema.trim or 0.0
     if schema.probability is not None:
         p = (chance or schema.probabilities[0]) * one
@@ -113,12 +117,12 @@ def weighted_rows(schema: EffectSchema, population: Population, arm: NDArray[np.
             weight = np.where(arm, 1 - safe, -safe)
         case _:
             weight = np.where(arm, 1 / safe, -1 / (1 - safe))
-    whole = np.trunc(np.where(kept, np.clip(weight / schema.arm_weight, -1.0, 1.0), 0.0) * steps)
-    return np.asarray(np.trunc(whole[:, None] * x / steps))
+    weights = np.trunc(np.where(kept, np.clip(weight / schema.arm_weight, -1.0, 1.0), 0.0) * steps)
+    return np.asarray(np.trunc(weights[:, None] * x / steps))
 
 
 def _fitted(schema: EffectSchema, x: Whole, line: Values) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Both lines at every record, cut to the range of outcomes, in units of B about its middle."""
+    """Return both lines at every record, truncated to the range of outcomes, in units of B about its middle."""
     d, step = schema.width, schema.clip_norm / float(schema.steps)
     b, unit = line.integers.astype(np.float64), math.ldexp(step / schema.half, -line.exponent)
     return _cut((x @ b[:d]) * unit), _cut((x @ b[d:-1]) * unit)
@@ -127,7 +131,7 @@ def _fitted(schema: EffectSchema, x: Whole, line: Values) -> tuple[NDArray[np.fl
 def ratio_in_steps(
     schema: EffectSchema, arm: NDArray[np.bool_], x: Whole, y: NDArray[np.float64], line: Values, p: NDArray[np.float64]
 ) -> tuple[Whole, dict[str, Whole]]:
-    """Of a ratio what every record adds to W and e: ``(w, 1 - w^2)`` and ``(t, 1 - t^2)`` in whole steps ``(n, 2)``."""
+    """Return a ratio's contributions to W and e, ``(w, 1 - w^2)`` and ``(t, 1 - t^2)``, in integer steps ``(n, 2)``."""
     goal, (m1, m0) = (y + 1) / 2, ((each + 1) / 2 for each in _fitted(schema, x, line))
     above = m1 + np.where(arm, (goal - m1) / p, 0.0)
     below = m0 + np.where(arm, 0.0, (goal - m0) / (1 - p))

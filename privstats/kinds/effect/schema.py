@@ -28,7 +28,7 @@ from privstats.kinds.effect.blocks import (
     rows_of,
     shared_range,
     with_balance,
-    with_left_out,
+    with_excluded,
 )
 from privstats.kinds.effect.design import MOST_RATIO, LeftOut, Measure, Missing, check_design, ratio_cap
 from privstats.kinds.ridge import RidgeSchema
@@ -50,51 +50,51 @@ EXCLUSIONS = 6
 class EffectSchema(Schema):
     """Sums of influence values on a treatment effect, at published outcome lines and a published propensity.
 
-    A record is x, an arm a in {0, 1} and an outcome y in a public range, of half its width B. With m_1, m_0 the
-    published lines at x, cut to the range, its influence is ``m_1 - m_0 + a (y - m_1) / p - (1 - a)(y - m_0) / (1 -
-    p)``, less the published guess of the effect: p is the ``probability`` of a trial, or the published propensity.
-    Divided by the most that it can be, C, it is t in -1..1, and the record adds 1 to N, ``(t, 1 - t^2)`` to e, and
-    where nobody assigned the treatment its weight to W. The square costs nothing beside t (docs/sensitivity.md), and
+    A record is x, an arm a in {0, 1} and an outcome y in a public range of half-width B. With m_1, m_0 the published
+    lines at x, truncated to the range, the record's influence is ``m_1 - m_0 + a (y - m_1) / p - (1 - a)(y - m_0) /
+    (1 - p)``, less the published guess of the effect: p is the ``probability`` of a trial, or the published propensity.
+    Divided by its maximum C, the influence is t in -1..1. The record adds 1 to N, ``(t, 1 - t^2)`` to e, and its weight
+    to W where the treatment was not assigned. The square costs nothing in addition to t (docs/sensitivity.md), and
     nothing is clipped: C follows from public caps.
 
-    Of several outcomes each has influence values and a letter of its own, e, f, g and so on. Subgroups divide the
-    records: each has sums of its own, and a record is in one of them, so they cost nothing but their noise.
+    Each of several outcomes has its own influence values and letter: e, f, g and so on. Subgroups divide the records:
+    each has separate sums, and a record is in one of them, so they cost nothing but their noise.
 
     Args:
-        features: twice the columns behind the transform, which ends in ``ConstantFeature`` and ``ByArm``; :meth:`of`
-            builds both from public ranges.
-        clip_norm: R, the norm that rows are clipped to.
-        outcome: the public range of y, (low, high); an outcome beyond it is cut. Several outcomes share one.
-        outcome_names: of the columns of y, up to eight, where there are several or they are declared; None: one.
+        features: twice the number of columns after the transform, which ends in ``ConstantFeature`` and ``ByArm``;
+            :meth:`of` builds both from public ranges.
+        clip_norm: R, the norm to which rows are clipped.
+        outcome: the public range of y, (low, high); an outcome beyond it is truncated. Several outcomes share one
+            range.
+        outcome_names: names of the columns of y, up to eight, where there are several or they are declared; None: one.
         subgroups: columns that divide the records, crossed where there are several, up to 64 subgroups: ``Categories``
-            of codes, or ``Bins``, of which every value must have one. None: all records together.
-        groups: F, 6 to 64; a site's sums go to the group of its place in the roster modulo F, from which a table reads
-            whether effects differ between sites. None: all sites together.
-        probability: of treatment in a randomised trial, from .05 to .95, or one for each place of the roster. None:
-            nobody assigned the treatment.
-        missing: ``"weights"`` in a trial of one outcome: y may be missing where nothing but the arm and the columns
-            decides whether it is, and records weigh by the inverse of the published probability of being observed;
-            None: every record has an outcome.
-        measure: in a trial ``"ratio"`` of the mean outcomes of both arms, or, ``"both"``, that and their
-            difference; of 0/1 outcomes it is the risk ratio; None: their difference.
-        left_out: ``"counted"``: records that cannot be read are counted with noise, by arm and by whether it is their
-            outcome or a column, at no further price (CONSORT 13b); None: each party is told of its own alone.
-        balance: the part of the last session that goes to the columns' balance after weighting, from .05 to .5. None:
-            it is not released.
+            of codes, or ``Bins``, with a bin for every value. None: all records together.
+        groups: F, 6 to 64; a site's sums go to the group of its roster index modulo F, so that a table can test whether
+            effects differ between sites. None: all sites together.
+        probability: of treatment in a randomised trial, from .05 to .95, or one for each index of the roster. None:
+            the treatment was not assigned.
+        missing: ``"weights"`` in a trial of one outcome: y may be missing at random given the arm and the columns, and
+            records weigh by the inverse of the published probability of being observed; None: every record has an
+            outcome.
+        measure: in a trial ``"ratio"`` of the mean outcomes of both arms (the risk ratio for 0/1 outcomes), or
+            ``"both"``, the ratio and the difference; None: the difference.
+        left_out: ``"counted"``: unreadable records are counted with noise, by arm and by whether their outcome or a
+            column is unreadable, at no further price (CONSORT 13b); None: each party sees only its own number.
+        balance: the part of the last session's budget for the columns' balance after weighting, from .05 to .5. None:
+            the balance is not released.
         estimand: ``"ate"`` the mean effect; without a ``probability`` also ``"att"``, that of the treated, and
             ``"overlap"``, that of records weighted by p (1 - p).
-        trim: without a ``probability``: records whose published propensity lies below it or above 1 less it are left
-            out of the estimate, from .02 to .4; for ``"att"`` only those above. With ``missing``: records whose
-            published probability of being observed, in either arm, lies below it, from .2 to .8. Otherwise None in a
-            trial.
+        trim: without a ``probability``: records with a published propensity below it or above 1 less it are excluded
+            from the estimate, from .02 to .4; for ``"att"`` only those above. With ``missing``: records with a
+            published probability of being observed, in either arm, below it, from .2 to .8. Otherwise None in a trial.
         grid_bits: f; t has 2**f steps per 1.
-        transform, feature_names: as in :class:`ClassSchema`; the arm is one of the columns that come in.
+        transform, feature_names: as in :class:`ClassSchema`; the arm is one of the input columns.
 
     Guarantee:
         Unit: one record. Under add-remove it moves (N, W, e) by at most (1, 1, 1), under replace-one by (0, 1, 2), for
         *every* published line and propensity; e as ``t^2 + (1 - t^2)^2 <= 1`` (``dp.joint_mu``, docs/sensitivity.md).
         Squares of several outcomes add up. With subgroups a replaced record may change its own, which moves N and W
-        by sqrt 2 and each e by no more than that. A record that is left out moves O by 1, and nothing else.
+        by sqrt 2 and each e by no more than that. An excluded record moves O by 1, and nothing else.
 
     Raises:
         SchemaError: naming the field, its bound and the remedy.
@@ -210,7 +210,7 @@ class EffectSchema(Schema):
         counts = RATIO_TABLE if self.measure else EFFECT_TABLE if self.fits_propensity else TRIAL_TABLE
         apart = "group of sites" if self.groups else "subgroup" if self.blocks > 1 else ""
         rows = rows_of(with_balance(counts, self.balance), self.outcome_names or (), apart)
-        return with_left_out(rows) if self.left_out else rows
+        return with_excluded(rows) if self.left_out else rows
 
     @property
     def statistics(self) -> str:
@@ -220,23 +220,24 @@ class EffectSchema(Schema):
     @property
     def sizes(self) -> dict[str, int]:
         """Length of the axes, t and 1 - t^2, columns, and arms (others, treated, unknown) by what is unread (outcome,
-        column); and the number of subgroups or groups where there are some."""
+        column); and the number of subgroups or groups where there are some.
+        """
         blocks = {"block": self.blocks} if self.blocks > 1 else {}
         return {"power": 2, "feature": self.width, "exclusion": EXCLUSIONS, **blocks}
 
     @property
     def outcomes(self) -> int:
-        """How many outcomes there are."""
+        """The number of outcomes."""
         return len(self.outcome_names or ("",))
 
     @property
     def crossed(self) -> tuple[int, ...]:
-        """How many subgroups each variable makes; the blocks of sums are these crossed, row by row."""
+        """The number of subgroups of each variable; the blocks of sums are their crossings, row by row."""
         return tuple(len(each.cells) for each in self.subgroups or ())
 
     @property
     def blocks(self) -> int:
-        """How many disjoint parts of the records have sums of their own."""
+        """The number of disjoint parts of the records with separate sums."""
         return self.groups or math.prod(self.crossed)
 
     @property
@@ -246,8 +247,7 @@ class EffectSchema(Schema):
 
     @property
     def fits_propensity(self) -> bool:
-        """Whether one is fitted first: of treatment where nobody assigned it, of being observed where outcomes may be
-        missing."""
+        """Whether a propensity is fitted first: of treatment unless assigned, or of observation if outcomes miss."""
         return self.probability is None or self.missing is not None
 
     @property
@@ -267,7 +267,7 @@ class EffectSchema(Schema):
 
     @property
     def rows(self) -> RidgeSchema:
-        """How records are read, and the sums from which the outcome lines follow."""
+        """The ridge schema that reads records; its sums determine the outcome lines."""
         return RidgeSchema(
             self.features,
             self.outcomes,
@@ -283,10 +283,10 @@ class EffectSchema(Schema):
         """One record, as a phrase for data owners."""
         arm = "the arm of a treatment among them" if self.transform else "by the arm of a treatment"
         names = ", ".join(self.outcome_names or ())
-        said = f"the outcomes {names}, each" if self.outcomes > 1 else f"the outcome {names}" if names else "an outcome"
-        said += ", which may be missing," * bool(self.missing) + " from {:g} to {:g}".format(*self.outcome)
+        goal = f"the outcomes {names}, each" if self.outcomes > 1 else f"the outcome {names}" if names else "an outcome"
+        goal += ", which may be missing," * bool(self.missing) + " from {:g} to {:g}".format(*self.outcome)
         apart = ", ".join(each.name for each in self.subgroups or ())
-        return f"{self.columns}, {arm}, and {said}" + f"; apart by {apart}" * bool(apart)
+        return f"{self.columns}, {arm}, and {goal}" + f"; apart by {apart}" * bool(apart)
 
     def scale_of(self, statistic: str) -> float:
         """Steps per 1: of t, of 1 - t^2 and of a weight 2**f."""
@@ -294,8 +294,11 @@ class EffectSchema(Schema):
 
     @property
     def needs(self) -> Mapping[str, tuple[int, ...]]:
-        """Both lines of each outcome and the guess of its effect, an array ``(2 d + 1,)`` each; without a probability
-        w, ``(d,)``; with missing outcomes w of being observed in either arm, ``(2 d,)``."""
+        """Shapes of each outcome's array, both lines and the guessed effect, ``(2 d + 1,)``, and of w.
+
+        Without a probability w has shape ``(d,)``. With missing outcomes w is of being observed in either arm, ``(2
+        d,)``.
+        """
         line = dict.fromkeys(self.lines, (self.features + 1,))
         if not self.fits_propensity:
             return line
@@ -314,7 +317,7 @@ class EffectSchema(Schema):
 
     @property
     def probabilities(self) -> tuple[float, ...]:
-        """Those of a trial that differ, smallest first; none where nobody assigned the treatment."""
+        """The distinct probabilities of a trial, smallest first; none where the treatment was not assigned."""
         pi = self.probability
         return () if pi is None else tuple(sorted(set(pi))) if isinstance(pi, tuple) else (pi,)
 
@@ -325,7 +328,7 @@ class EffectSchema(Schema):
 
     @property
     def deepest(self) -> int:
-        """Of a ratio: how far below 0 the influence on the mean of the others lies, in steps of the most above it."""
+        """How far a ratio's influence on the untreated mean can be below 0, in steps of its maximum above 0."""
         return math.floor(self.probabilities[-1] * self.steps)
 
     @property
@@ -363,7 +366,7 @@ class EffectSchema(Schema):
         return self.half * (self.cap + abs(self.guess(line)) * self.largest_weight)
 
     def facts(self) -> list[str]:
-        """What outcomes and subgroups cost, and what missing outcomes ask; none of one outcome that all records have.
+        """Return facts on the cost of outcomes and subgroups, and on missing outcomes; none for one complete outcome.
 
         Example:
             >>> outcome = {"relapse": (0, 1), "death": (0, 1)}

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from privstats import moments
 from privstats.errors import DataError
+from privstats.intake.columns import Readings, read
 from privstats.kinds.effect.influences import (
     Whole,
     in_steps,
@@ -33,7 +34,6 @@ from privstats.schema.kinds import Kind
 from privstats.schema.public_values import Values
 from privstats.schema.variables import Bins, Variable
 from privstats.transforms import ByArm
-from privstats.transforms.reading import Readings, read
 
 if TYPE_CHECKING:
     from privstats.moments.readable import LeftOut, Noted
@@ -47,19 +47,20 @@ RealEffectMoments = in_real_units("Effect", EffectSchema, "Ne", f"W{INFLUENCES[1
 
 @dataclass(frozen=True, eq=False, repr=False)
 class EffectMoments(Moments):
-    """The sums on the grid, exact: N, e int64 ``(2,)``, and W where it is sent.
+    """The exact sums on the grid: N, e int64 ``(2,)``, and W where it is sent.
 
-    f, g and so on are those of further outcomes. With subgroups all have one block of each, first. With groups of sites
-    they lie in group 0 as measured; a session moves them to the group of the site's place (:meth:`for_client`).
+    f, g and so on are sums of further outcomes. With subgroups all have one block per subgroup, first. With groups of
+    sites the sums are measured into group 0; a session moves them to the group of the site's index
+    (:meth:`for_client`).
 
     Attributes:
         records: number of records measured; None where unknown. Private, and never sent.
         published: digest of the values used; empty where unknown.
-        variants: where places of the roster differ in their probability, the sums at each that there is, smallest
-            first; a session takes those of its place (:meth:`for_client`).
+        variants: where indices of the roster differ in their probability, the sums at each probability, smallest first;
+            a session selects those of its index (:meth:`for_client`).
 
     Raises:
-        DataError: another shape than the schema says.
+        DataError: another shape than the schema's.
     """
 
     shown: ClassVar[tuple[str, ...]] = ("estimand", "features")
@@ -96,14 +97,14 @@ class EffectMoments(Moments):
 
     @property
     def counted(self) -> int | None:
-        """Records in these sums and those left out, whom the same limits hold."""
+        """The number of records in these sums and of excluded records, which count towards one limit."""
         return self.records if self.records is None or self.O is None else self.records + int(self.O.sum())
 
     def for_client(self, index: int | None) -> EffectMoments:
-        """The same at the chance of treatment of a site's place in the roster, and in its group.
+        """Return the sums at the probability of treatment of a site's index in the roster, and in its group.
 
         Raises:
-            DataError: places differ and none is given, or these sums are of one place already.
+            DataError: the probabilities differ and no index is passed, or these sums are of one index already.
         """
         chances = self.schema.probability
         if not isinstance(chances, tuple):
@@ -127,14 +128,17 @@ class EffectMoments(Moments):
         return EffectMoments.of_sums(self.schema, moved, records=self.records, published=self.published)
 
     def real(self) -> Any:
-        """The same in real units, float64."""
+        """Return the sums in real units, float64."""
         return RealEffectMoments.of_sums(self.schema, self.wire())
 
 
 @dataclass(frozen=True, eq=False)
 class Mapped:
-    """What records add: their blocks ``(n,)``, weights in steps ``(n,)``, of a ratio ``(n, 2)``, by letter ``(t, s)``
-    in steps ``(n, 2)``, and weighted rows ``(n, d)`` where balance is asked for."""
+    """Contributions of records: blocks ``(n,)``, weights, ``(t, s)`` by letter, and weighted rows.
+
+    Weights in steps are ``(n,)``, for a ratio ``(n, 2)``; ``(t, s)`` in steps ``(n, 2)``; weighted rows ``(n, d)``
+    exist where balance is requested.
+    """
 
     blocks: NDArray[np.intp]
     weights: Whole
@@ -142,7 +146,7 @@ class Mapped:
     weighted: Whole | None = None
 
     def by_letter(self) -> dict[str, Whole]:
-        """What each record adds to every sum, ``(n,)`` or ``(n, entries)``."""
+        """Return each record's contribution to every sum, ``(n,)`` or ``(n, entries)``."""
         balance = {} if self.weighted is None else {"b": self.weighted}
         return {"N": np.ones(len(self.blocks)), "W": self.weights, **self.influences, **balance}
 
@@ -150,17 +154,17 @@ class Mapped:
 def measured_effects(
     schema: EffectSchema, X: Any, y: Any, values: Mapping[str, Values], progress: bool = False
 ) -> EffectMoments:
-    """The exact sums over records.
+    """Compute the exact sums over records.
 
     Guarantee:
-        Every record adds 1 to N, a whole number from 0 to 2**f to W, and for each outcome whole numbers (t, s) with
-        ``t^2 + s^2 <= 4**f``, s formed from t itself, for all admitted values and any record; all of them in the one
-        block that its own values give. A record outside the published population is dropped: W 0, t 0 and s 2**f.
+        Every record adds 1 to N, an integer from 0 to 2**f to W, and for each outcome integers (t, s) with
+        ``t^2 + s^2 <= 4**f``, s computed from t, for all admitted values and any record; all in the one block that the
+        record's own values determine. A record outside the published population has no weight: W 0, t 0 and s 2**f.
 
     Raises:
         DataError: arrays that are no records of this schema.
-        RecordError: one with NaN or infinite entries, or whose arm is neither 0 nor 1, or that is in no subgroup,
-            whatever was published.
+        RecordError: a record has NaN or infinite entries, or an arm other than 0 and 1, or is in no subgroup, for any
+            published values.
     """
     chances = schema.probabilities or (None,)
     several = [moments.grid.sums_of(schema, f"NWbO{INFLUENCES}") for _ in chances]
@@ -181,7 +185,7 @@ def measured_effects(
 
 
 def effect_terms(schema: EffectSchema, X: Any, y: Any, values: Mapping[str, Values], *_: Any) -> RecordTerms:
-    """What each record adds, where places differ in their chance of treatment at the smallest.
+    """Return each record's contribution; where probabilities of treatment differ, at the smallest.
 
     Raises:
         DataError, RecordError: as :func:`measured_effects`.
@@ -204,7 +208,7 @@ def _added(
 def effect_terms_of_readable(
     schema: EffectSchema, X: Any, y: Any, values: Mapping[str, Values], progress: bool = False
 ) -> tuple[RecordTerms, LeftOut]:
-    """What each record adds that can be read and is in a subgroup, and which others were left out."""
+    """Return the contributions of readable records in a subgroup, and the excluded records."""
     outside: list[LeftOut] = []
 
     def terms(schema: EffectSchema, batches: Any, _: None, *rest: Any) -> RecordTerms:
@@ -219,8 +223,10 @@ def effect_terms_of_readable(
 def effects_of_readable(
     schema: EffectSchema, X: Any, y: Any, values: Mapping[str, Values], progress: bool = False
 ) -> tuple[EffectMoments, LeftOut]:
-    """The sums over the records that can be read and are in a subgroup, and which others were left out; these are
-    counted where the schema says so, each in the place of its arm and of what cannot be read."""
+    """Return the sums over readable records in a subgroup, and the excluded records.
+
+    If the schema counts excluded records, each counts by its arm and by what cannot be read.
+    """
     outside: list[LeftOut] = []
     gone = np.zeros(EXCLUSIONS, np.int64)
     last = schema.transform[-1] if schema.transform else None
@@ -290,10 +296,11 @@ def mapped_records(
     values: Mapping[str, Values],
     chance: float | None = None,
 ) -> Mapped:
-    """What every record adds, in steps; a weight of 0 and (0, 2**f) where it is dropped, and the difference of both
-    lines where its outcome is missing.
+    """Return every record's contribution in steps.
 
-    ``chance`` is that of treatment in a trial; None: the smallest.
+    A record outside the population has a weight of 0 and (0, 2**f); a missing outcome, the difference of both lines.
+
+    ``chance`` is the probability of treatment in a trial; None: the smallest.
     """
     arm, x = moments.rounds.arm_rows(schema, rows)
     blocks = blocks_of(schema, rows)
@@ -308,8 +315,8 @@ def mapped_records(
     influences = {}
     for letter, name, y in zip(INFLUENCES, schema.lines, outcomes.T, strict=False):
         influence = influence_of(schema, population, arm, x, y, values[name])
-        influences[letter], told = in_steps(schema, population, influence, values[name])
-        fine &= told
+        influences[letter], finite = in_steps(schema, population, influence, values[name])
+        fine &= finite
     weight = np.where(population.kept & fine, population.weight / schema.largest_weight, 0.0)
     return Mapped(blocks, np.floor(np.clip(weight, 0.0, 1.0) * float(schema.steps)), influences, weighted)
 
@@ -318,14 +325,16 @@ def mapped_records(
 
 
 def _square(schema: EffectSchema, weights: Mapping[str, float], adjacency: Adjacency) -> float:
-    """A record adds 1 to N, at most 1 to W, ``(t, 1 - t^2)`` with |t| <= 1 to the letter of each outcome, and a row of
-    norm at most 1 to b, in one block, whatever was published.
+    """Return the square of mu of one record, for any published values.
+
+    A record adds, in one block, 1 to N, at most 1 to W, ``(t, 1 - t^2)`` with |t| <= 1 to the letter of each outcome,
+    and a row of norm at most 1 to b.
 
     ``t^2 + (1 - t^2)^2 = 1 - t^2 (1 - t^2) <= 1``, and for two records of one block ``(t - t')^2 (1 + (t + t')^2) <=
-    4``, attained at t = 1 and t' = -1. A record that is left out of every sum, because it cannot be read, has a
-    neighbour that is in all of them: N moves then, too. Of two blocks every sum moves twice, each by no more than one
-    record's. Where records left out are counted, each adds 1 to one entry of O and nothing else: two of them are
-    sqrt 2 apart, and one beside a record of the other sums moves both (docs/sensitivity.md).
+    4``, attained at t = 1 and t' = -1. A record that is excluded from every sum, because it cannot be read, has a
+    neighbour that is in all of them: then N moves, too. In two blocks every sum moves twice, each by at most one
+    record's. Where excluded records are counted, each adds 1 to one entry of O and nothing else: two of them are
+    sqrt 2 apart, and exchanging one for a record of the other sums moves both (docs/sensitivity.md).
     """
     weight, influence = weights.get("W", 0.0), sum(weights.get(letter, 0.0) for letter in f"b{INFLUENCES}")
     alone, left_out = weights.get("N", 0.0) + weight + influence, weights.get("O", 0.0)
@@ -337,7 +346,8 @@ def _square(schema: EffectSchema, weights: Mapping[str, float], adjacency: Adjac
 
 def _below(schema: EffectSchema) -> float:
     """The square of how far two records are apart in W: weights are from 0 to 1, and below the line of a ratio lie
-    ``(w, 1 - w^2)`` with w from -k to 1, furthest apart at the ends (docs/sensitivity.md)."""
+    ``(w, 1 - w^2)`` with w from -k to 1, furthest apart at the ends (docs/sensitivity.md).
+    """
     if schema.measure is None:
         return 1.0
     k, one = schema.deepest, schema.steps
@@ -345,8 +355,11 @@ def _below(schema: EffectSchema) -> float:
 
 
 def _pairs(schema: EffectSchema, _: Mapping[str, float]) -> list[tuple[Record, Record]]:
-    """The largest influence on every outcome beside its opposite, beside a record that is dropped, and beside itself
-    in another subgroup; of a ratio with the most that lies below the line, at either end."""
+    """Return candidate worst pairs: the largest influence on every outcome, and records exchanged for it.
+
+    These are its opposite, a record without weight, and itself in another subgroup; for a ratio with the largest
+    influence below the line, at either end.
+    """
     R, further = schema.steps, INFLUENCES[1 : schema.outcomes]
     weight = [[0, R]] if "W" in schema.statistics else []
 

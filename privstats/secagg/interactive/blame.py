@@ -1,7 +1,7 @@
-"""Decides at the end of a step whether the session can continue, and attributes faults to clients.
+"""Decide at the end of a step whether the session can continue, and attribute faults to clients.
 
 Pure functions of what the server has received; they return the remaining clients or raise ``AggregationError``. A fault
-is proven (``checks``, ``unmasking``) or an accusation, where the server cannot decide which of two clients lies.
+is proven (``checks``, ``unmasking``) or an accusation, where the server cannot decide which of two clients is lying.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Failed = Mapping[int, tuple[int, ...]]
 
 
 def both_sides(failed: Failed) -> Failed:
-    """By client, in order, all with which it has a dispute: in version 4 neither of the two masks with the other."""
+    """Map each client, in order, to all clients in dispute with it: in version 4 such a pair has no mask."""
     sides: dict[int, set[int]] = {}
     for holder, owners in failed.items():
         for owner in owners:
@@ -41,12 +41,12 @@ def require_clients(remaining: Iterable[int], step: StepName, graph: Graph) -> N
 
 
 def tolerance(parameters: Parameters) -> int:
-    """The most disputes with which a client may continue.
+    """Return the maximum number of disputes with which a client may continue.
 
-    A dispute is between an owner and a holder that could not use its shares. One of the two lies, and the server cannot
-    decide which; a client with more disputes than there are liars lies. In the complete graph as many may lie as may
-    collude, and at least one. In a sparse one it is half of the shares that a neighbourhood has to spare, and in
-    version 4 as many as its bounds allow for.
+    A dispute is between an owner and a holder that could not use the owner's shares. One of the two is lying, and the
+    server cannot decide which. A client with more disputes than there are liars is lying. In the complete graph the
+    maximum is the number of colluders, and at least one. In a sparse graph it is half of a neighbourhood's spare
+    shares; in version 4 what the graph's bounds allow for.
     """
     if parameters.disputes:
         return parameters.disputes
@@ -55,16 +55,16 @@ def tolerance(parameters: Parameters) -> int:
 
 
 def admitted(checked: Collection[int], failed: Failed, graph: Graph) -> frozenset[int]:
-    """The clients that continue to the mask step: those that checked, except any with too many disputes.
+    """Return the clients that continue to the mask step: those that checked, except any with too many disputes.
 
-    An owner whose disputes leave it too few good holders is removed too, and so is a :func:`_suspect`. Clients are
+    An owner with too few good holders because of disputes is removed too, and so is a :func:`_suspect`. Clients are
     removed one after the other, the one with most disputes first, because removing either side ends a dispute.
 
     Guarantee: in the complete graph, while at most :func:`tolerance` clients lie and more than t honest others hold
-    each one's shares, no honest client is removed (t of them suffice if one client lies, or if min_survivors is at
+    each one's shares, no honest client is removed (t of them suffice if one client is lying, or if min_survivors is at
     least t and the tolerance together); and where more than t continue, t of them can use the shares of every disputed
     client that continues (where exactly t do, an owner has only t - 1 others). If t + 3 and min_survivors + 2 have
-    checked, and one liar and one other vanish after that, those left suffice for the sum.
+    checked, and one liar and one other vanish after that, the remaining ones suffice for the sum.
     """
     here = set(checked)
     disputes = {client: set[int]() for client in here}
@@ -140,10 +140,10 @@ def _require_partners(dealers: frozenset[int], failed: Failed, graph: Graph) -> 
 
 
 def signers(survivors: Iterable[int], failed: Failed, graph: Graph) -> list[int]:
-    """The survivors that can sign the list of all survivors, in increasing order; the server asks only these.
+    """Return the survivors that can sign the list of all survivors, in increasing order; the server asks only these.
 
     A client to which too few survivors proved that they take part must refuse the list (:func:`check_proven`). The
-    fault then lies with the owner of a bad box or with the client itself.
+    fault is then the owner's of a bad box, or the client's own.
     """
     listed = frozenset(survivors)
     willing = [client for client in sorted(listed) if _can_agree(client, listed, failed, graph)]
@@ -166,7 +166,7 @@ def _can_agree(client: int, listed: frozenset[int], failed: Failed, graph: Graph
 def quorums(
     signed: Collection[int], neighbours: Callable[[int], Iterable[int]], parameters: Parameters
 ) -> dict[int, tuple[int, ...]]:
-    """By client, in increasing order: a quorum of neighbours that signed; a signer with fewer cannot unmask."""
+    """Map each signer, in order, to a quorum of neighbours that signed; a signer without a quorum cannot unmask."""
     shown: dict[int, tuple[int, ...]] = {}
     for client in sorted(signed):
         signers = tuple(other for other in neighbours(client) if other in signed)[: parameters.quorum]
@@ -182,7 +182,7 @@ def quorums(
 
 
 def accused(failed: Failed) -> tuple[RemoteProtocolError, ...]:
-    """One unproven error per owner whose box a holder could not use, with the numbers of these holders."""
+    """Return one unproven error per owner of an unusable box, with the numbers of the holders who reported it."""
     owners = sorted({owner for each in failed.values() for owner in each})
     return tuple(_accusation(owner, sorted(holder for holder in failed if owner in failed[holder])) for owner in owners)
 

@@ -241,10 +241,10 @@ def check_agree(message: messages.Agree, public: bytes, statement: bytes) -> Non
 def check_unmask(
     message: messages.Unmask, *, is_self_key: Callable[[bytes], bool], owners: Collection[int], dealt: Dealt
 ) -> None:
-    """Require its sender's self-mask key, and only shares that were dealt, of the kind that the list requires.
+    """Require the sender's self-mask key, and only shares that were dealt, of the kind that the list requires.
 
-    ``owners`` are the clients whose shares this client did not report as unusable: it must give one share of each.
-    ``dealt`` tells whether a share is the one that an owner dealt.
+    ``owners`` are the owners of shares that the sender did not report as unusable: it must send one share of each.
+    ``dealt`` returns whether a share is the one that an owner dealt.
     """
     size = messages.SECRET_BYTES
     if not is_self_key(message.self_key):

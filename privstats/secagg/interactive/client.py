@@ -48,14 +48,14 @@ class Client(Uploader):
     Args:
         parameters: the public parameters that all parties agreed on.
         vector: the client's contribution; masking copies it and never changes it.
-        index: this client's place on the roster.
-        identity: the signing key behind that place.
+        index: this client's index on the roster.
+        identity: the signing key of that index.
         roster: the public identities of all parties, the server's among them.
         entropy: source of 32 uniform bytes, read once.
         threads: processors to use for masks.
         on_upload: called with the SHA-256 of the masked-vector message before it is sent, and again if the process was
             killed in between. If it raises, nothing is sent. A client that has one is :attr:`charged`.
-        only: the one list of survivors that it signs, as clients in order; None where the parameters alone decide.
+        only: the one list of survivors that the client signs, in order; None where the parameters alone decide.
         noise_root: where the parameters have levels, the 32 secret bytes from which the layers of the vector's noise
             were drawn (:mod:`privstats.secagg.machines`).
 
@@ -64,8 +64,8 @@ class Client(Uploader):
             complete and the roster not numbered.
 
     Guarantee: a server together with at most ``colluders`` clients learns from this client's messages nothing but sums
-    over at least ``min_survivors`` clients, even if it lies; ``docs/protocol.md`` states the assumption for sparse
-    graphs.
+    over at least ``min_survivors`` clients, even if the server deviates; ``docs/protocol.md`` states the assumption for
+    sparse graphs.
 
     Example:
         >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)
@@ -156,14 +156,14 @@ class Client(Uploader):
 
     @property
     def step(self) -> StepName:
-        """The step whose opening message this client waits for; ``"done"`` or ``"failed"`` at the end."""
+        """The step that this client waits to open; ``"done"`` or ``"failed"`` at the end."""
         return self._state.step
 
     @property
     def faults(self) -> tuple[RemoteProtocolError, ...]:
-        """Faults of peers that did not stop this client: boxes that do not open, or whose shares do not fit.
+        """Faults of peers that did not stop this client: boxes that do not open, or shares that do not fit.
 
-        All of them are unproven: the owner may have sealed garbage, or the server may have replaced the box.
+        All these faults are unproven: the owner may have sealed garbage, or the server may have replaced the box.
         """
         return tuple(self._faults)
 
@@ -174,15 +174,15 @@ class Client(Uploader):
 
     @property
     def agreed(self) -> tuple[int, ...]:
-        """The survivors whose sum this client helped to unmask, in order; empty until it has helped."""
+        """The survivors in the sum that this client helped to unmask, in order; empty before that."""
         listed = self._state.survivors if self._state.step == "done" else bytes((self.parameters.clients + 7) // 8)
         return tuple(sorted(members(listed, self.parameters.clients)))
 
     @property
     def agreement(self) -> dict[int, bytes]:
-        """By client, the list of survivors that it signed, which is this client's own, and its signature.
+        """The signed list of survivors, equal to this client's own, with its signature, by signer.
 
-        This client verified enough of them before it helped to unmask; empty until it has helped. The statements are
+        This client verified a quorum of signatures before it helped to unmask; empty before that. The statements are
         public: a client that is not on the list can prove with them that its upload is in no sum.
         """
         return dict(self._state.agreement) if self._state.step == "done" else {}
@@ -448,7 +448,7 @@ class Client(Uploader):
         return messages.UnmaskWithOpening(*answer, self._opening(opened_layers(self.parameters.levels, proven)))
 
     def _opening(self, opened: int) -> bytes:
-        """The value that opens so many layers of its noise."""
+        """Return the value that opens the ``opened`` lowest layers of this client's noise."""
         return opening(self._state.noise_root, self._layers, opened)
 
     @property

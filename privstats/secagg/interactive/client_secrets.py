@@ -36,7 +36,7 @@ NONCE = bytes(12)
 
 
 class BoxKeys:
-    """What both versions derive from a client's root alike: its X25519 key, for boxes and for the channel."""
+    """Secrets that both versions derive from a client's root: its X25519 key, for boxes and for the channel."""
 
     def __init__(self, root: bytes | bytearray) -> None:
         self._root = root
@@ -75,7 +75,7 @@ class ClientSecrets(BoxKeys):
         return Advertise(opening.session, me, *keys, identity.sign(advert_statement(context, me, *keys)))
 
     def channel_secret(self, state: ClientState) -> bytes:
-        """What the keys of the channel to the server are derived from."""
+        """Return the secret from which the keys of the channel to the server are derived."""
         return self.shared_with(state.server_key)
 
     def deal(self, transcript: bytes, owner: int, holders: Sequence[int], threshold: int) -> Dealing:
@@ -125,13 +125,13 @@ class ClientSecrets(BoxKeys):
         return ()
 
     def pair_seeds(self, others: Iterable[int], state: ClientState) -> Iterator[tuple[int, bytes]]:
-        """By other client, in order, the seed of the mask with it."""
+        """Yield each other client, in order, with the seed of their common mask."""
         me = state.advert.sender
         for other in others:
             yield other, self.pair_seed(me, cast("Advertise", state.adverts[other]), state.transcript)
 
     def revealed(self, transcript: bytes) -> bytes:
-        """What a survivor reveals of its self-mask: the private half of its self-mask key."""
+        """Return the secret that a survivor reveals: the private half of its self-mask key."""
         del transcript
         return self.self_key
 
@@ -151,7 +151,7 @@ def self_stream(self_key: bytes, transcript: bytes) -> bytes:
 
 
 def drawn(key: bytes, number: int) -> list[int]:
-    """So many uniform scalars of the keystream of ``key``."""
+    """Draw ``number`` uniform scalars from the keystream of ``key``."""
     return uniform(reference_keystream(key, 0, 0, WIDE_BYTES * number))
 
 

@@ -1,18 +1,18 @@
-"""Dealings: shares of a client's two keys, and the public proof that any t of them reconstruct the advertised keys.
+"""Deal shares of a client's two keys, and prove publicly that any t of them reconstruct the advertised keys.
 
-Per key a the dealer shares a with a polynomial f and a nonce r with a polynomial u, commits to every f(x), u(x), and
-publishes z = u + e f at every point, where e = SHA-512(R || A || commitments) is Ed25519's challenge. As z has degree
-< t and (R, z(0)) verifies under A, f has degree < t and f(0) = a at the holders whose f(x) and z(x) - e f(x) fit their
-commitments, unless one hash hits one of the few e that a lie fits; ``docs/protocol.md`` has the argument. u is used
-once: it follows from the root and the transcript, and so does e. Pure functions.
+For each key a, the dealer shares a with a polynomial f and a nonce r with a polynomial u, commits to all f(x), u(x),
+and publishes z = u + e f at every point, where e = SHA-512(R || A || commitments) is Ed25519's challenge. As z has
+degree < t and (R, z(0)) verifies under A, f has degree < t and f(0) = a at the holders where f(x) and z(x) - e f(x) fit
+their commitments, unless one hash hits one of the few e that a lie fits; ``docs/protocol.md`` has the argument. u is
+used once: it follows from the root and the transcript, and so does e. Pure functions.
 
 A dealing proves itself. Every key that a client shares is an X25519 key and an Ed25519 key at once, so that "these
-shares give back the key that I advertised" is an ordinary Ed25519 signature under it, with the nonce shared beside
+shares give back the key that I advertised" is an ordinary Ed25519 signature under it, with the nonce shared next to
 the key (``secagg/scalars.py``, ``interactive/dealing.py``). It costs no challenge, no answer of a holder and no group
-operation of ours. What was tried on paper and left: a check of degrees by random combinations, which lets honest
-shares of another key pass and which a server that names the challenge can turn on the holders; verifiable sharing in
-the exponent, which needs a group that ``cryptography`` does not show; cut and choose, at one chance in M. The field
-of the shares had to become that of the keys, so GF(2^8) went. No party can prove who spoilt a box, so one more
+operation of ours. Three alternatives were rejected: a check of degrees by random combinations, which accepts honest
+shares of another key and which a server that picks the challenge can turn on the holders; verifiable sharing in the
+exponent, which needs a group that ``cryptography`` does not expose; and cut and choose, which fails with probability
+1/M. The shares' field is the keys' field, not GF(2^8). No party can prove who spoilt a box, so one more
 message, ``Check``, comes before the upload.
 """
 
@@ -178,7 +178,7 @@ def fits_share(
 
 
 def fits_point(share: bytes, point: int, dealing: Public, k: int, transcript: bytes, owner: int, holder: int) -> bool:
-    """The same of the dealing's ``k``-th key, for the holder at this point."""
+    """Return whether a share of the dealing's ``k``-th key fits, for the holder at this point."""
     at = len(KINDS) * (point - 1) + k
     values = part(dealing.commitments, at, HASH_BYTES), part(dealing.responses, at, HASH_BYTES)
     e = part(dealing.challenges, k, HASH_BYTES)

@@ -1,18 +1,18 @@
-"""Keys of version 4: what a client derives, deals and seals under X25519 and ML-KEM-768 together.
+"""Derive, deal and seal a client's keys of version 4, under X25519 and ML-KEM-768 together.
 
-It stands beside :class:`~privstats.secagg.interactive.client_secrets.ClientSecrets`, version 3's, and answers the same
-calls. A client deals two random polynomials: g, whose value at 0 is the key of its self-mask, and f. The secret of a
-pair is the lower client's f at the upper's point: the upper holds it as its share, and t others can give it back. Where
-the upper vanishes, the lower's *link*, the pair's seed under a pad from the upper's f, lets the server follow. No key
-is shared, no group operation is left in a dealing, and X25519 alone opens nothing.
+The interface is that of :class:`~privstats.secagg.interactive.client_secrets.ClientSecrets`, which is version 3's. A
+client deals two random polynomials, g and f; g(0) is the key of the client's self-mask. The secret of a pair is the
+lower client's f at the upper's point: the upper holds it as its share, and t others can reconstruct it. Where the upper
+vanishes, the server follows the lower's *link*, the pair's seed under a pad from the upper's f. No key is shared, a
+dealing needs no group operation, and X25519 alone opens nothing.
 
 The degree of both polynomials is proved as in version 3, by the responses z = u + e f with blinds that are used once;
-here the challenge is a hash of commitments alone. What follows from them needs no proof: a verified share *is* the
-pair's secret. One pair of blinds is enough: a dealing that passes the test falsely can end a session, as in version 3,
-and never gives a wrong sum; a second pair would cost 64 bytes a neighbour each way.
+here the challenge is a hash of commitments alone. No further proof is needed, because a verified share *is* the pair's
+secret. One pair of blinds is enough: a dealing that passes the test falsely can end a session, as in version 3, but
+cannot change a sum; a second pair would cost 64 bytes per neighbour each way.
 
-Coefficients and blinds depend on the transcript, so a client that was copied or restored deals other polynomials in
-another session. Encapsulations are random: a step that is done again gives other ciphertexts, and so other keys.
+Coefficients and blinds depend on the transcript, so a client that was copied or restored deals different polynomials
+in another session. Encapsulations are random: a repeated step yields different ciphertexts and keys.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class HybridSecrets(BoxKeys):
         return HybridAdvertise(opening.session, me, self.box_public, public, ciphertext, signature)
 
     def channel_secret(self, state: ClientState) -> bytes:
-        """What the keys of the channel to the server are derived from."""
+        """Return the secret from which the keys of the channel to the server are derived."""
         ciphertext = cast("HybridAdvertise", state.advert).ciphertext
         return kem.combined(self.shared_with(state.server_key), bytes(state.kem_secret), ciphertext)
 
@@ -120,7 +120,7 @@ class HybridSecrets(BoxKeys):
         return AESGCM(derive(both, f"box/{ends[0]}/{ends[1]}", salt=transcript))
 
     def links(self, state: ClientState) -> tuple[bytes]:
-        """For every usable owner above this client: the pair's seed, under a pad that who recovers its f takes off."""
+        """Return the pair's seed for each usable owner above this client, under a pad that the owner's f removes."""
         above = [owner for owner in state.sharers if owner > self._me and owner in state.held]
         joined = b""
         for owner, seed in self.pair_seeds(above, state):
@@ -128,20 +128,20 @@ class HybridSecrets(BoxKeys):
         return (joined,)
 
     def pair_seeds(self, others: Iterable[int], state: ClientState) -> Iterator[tuple[int, bytes]]:
-        """By other client, in order, the seed of the mask with it."""
+        """Yield each other client, in order, with the seed of their common mask."""
         for other in others:
             value = self._pair_value(other, state.transcript) if other > self._me else state.held[other][SECRET_BYTES:]
             yield other, pair_seed(value, state.transcript, (self._me, other))
 
     def _pair_value(self, other: int, transcript: bytes) -> bytes:
-        """What this client dealt to ``other`` of f."""
+        """Return the value of f that this client dealt to ``other``."""
         if transcript not in self._pair_values:
             row = drawn(derive(self._root, "pair-coefficients", salt=transcript), self._graph.parameters.threshold)
             self._pair_values = {transcript: split([row], self._graph.parameters.neighbours)[:, 0].tolist()}
         return to_bytes(self._pair_values[transcript][self._graph.point(self._me, other) - 1])
 
     def revealed(self, transcript: bytes) -> bytes:
-        """What a survivor reveals of its self-mask: g(0)."""
+        """Return the secret that a survivor reveals: g(0)."""
         return to_bytes(drawn(derive(self._root, "self-coefficients", salt=transcript), 1)[0])
 
     def self_stream(self, transcript: bytes) -> bytes:
@@ -155,7 +155,7 @@ def link_pad(value: bytes, transcript: bytes, lower: int, upper: int) -> bytes:
 
 
 def xor(one: bytes, other: bytes) -> bytes:
-    """Of 32 bytes each."""
+    """Return the exclusive or of two strings of 32 bytes."""
     return to_bytes(int.from_bytes(one, "little") ^ int.from_bytes(other, "little"))
 
 

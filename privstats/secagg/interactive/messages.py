@@ -83,7 +83,7 @@ class Advertise(_Message, frozen=True, tag=1):
 
     @property
     def keys(self) -> tuple[bytes, ...]:
-        """What the signature and the leaf of the transcript are over."""
+        """The keys that the signature and the leaf of the transcript cover."""
         return self.box_key, self.mask_key, self.self_key
 
 
@@ -119,7 +119,7 @@ class Deliver(_Message, frozen=True, tag=4):
 
 
 class Check(_Message, frozen=True, tag=11):
-    """Client to server: the owners whose shares it could not use."""
+    """Client to server: the owners of shares that it could not use."""
 
     sender: Index
     reply_to: Bytes32
@@ -144,7 +144,7 @@ class Mask(_Message, frozen=True, tag=5):
 
 
 class Survivors(_Message, frozen=True, tag=6):
-    """Server to client: the clients whose vectors are in the sum, as a bitmap, least significant bit first."""
+    """Server to client: the clients in the sum, as a bitmap, least significant bit first."""
 
     survivors: bytes
 
@@ -165,7 +165,7 @@ class Agreement(_Message, frozen=True, tag=8):
 
 
 class Unmask(_Message, frozen=True, tag=9):
-    """Client to server: its own self-mask key, and one share per dealer whose shares it holds."""
+    """Client to server: its own self-mask key, and one share of each dealer that dealt to it."""
 
     sender: Index
     reply_to: Bytes32
@@ -175,13 +175,13 @@ class Unmask(_Message, frozen=True, tag=9):
 
 
 class CheckWithCommitment(Check, frozen=True, tag=13):
-    """The same where clients take excess noise back: with the lowest value of the chain of its layers' seeds."""
+    """A :class:`Check` where clients remove excess noise: with the lowest value of the chain of its layers' seeds."""
 
     commitment: Bytes32
 
 
 class UnmaskWithOpening(Unmask, frozen=True, tag=14):
-    """The same where clients take excess noise back: with the value that opens the superfluous layers of its noise."""
+    """An :class:`Unmask` where clients remove excess noise: with the value that opens the superfluous layers."""
 
     opening: Bytes32
 
@@ -207,7 +207,7 @@ class KnownAdvertise(_Message, frozen=True, tag=17):
 
     @property
     def keys(self) -> tuple[bytes, ...]:
-        """What the signature and the leaf of the transcript are over."""
+        """The keys that the signature and the leaf of the transcript cover."""
         return self.box_key, sha256(self.kem_key).digest(), self.ciphertext_hash
 
 
@@ -222,13 +222,13 @@ class HybridAdvertise(_Message, frozen=True, tag=16):
 
     @property
     def known(self) -> KnownAdvertise:
-        """What neighbours see of it."""
+        """The part that neighbours receive."""
         hashed = sha256(self.ciphertext).digest()
         return KnownAdvertise(self.session, self.sender, self.box_key, self.kem_key, hashed, self.signature)
 
     @property
     def keys(self) -> tuple[bytes, ...]:
-        """What the signature and the leaf of the transcript are over."""
+        """The keys that the signature and the leaf of the transcript cover."""
         return self.known.keys
 
 
@@ -246,7 +246,7 @@ class HybridCheck(Check, frozen=True, tag=19):
 
 
 class HybridCheckWithCommitment(HybridCheck, frozen=True, tag=20):
-    """The same where clients take excess noise back, as :class:`CheckWithCommitment`."""
+    """A check of version 4 where clients remove excess noise, as :class:`CheckWithCommitment`."""
 
     commitment: Bytes32
 
@@ -315,7 +315,7 @@ def _limits(parameters: Parameters) -> dict[type[msgspec.Struct], int]:
 
 
 def _hybrid_limits(parameters: Parameters, neighbours: int, names: int) -> dict[type[msgspec.Struct], int]:
-    """The same of version 4's messages, without header and tag."""
+    """Return the size limits of version 4's messages, without header and tag."""
     k, n = parameters.neighbours, parameters.clients
     keys = _bytes(32) + _bytes(kem.PUBLIC_BYTES) + _bytes(SIGNATURE_BYTES)
     known = HEADER_BYTES - 1 + _index(n - 1) + keys + _bytes(HASH_BYTES)
@@ -406,7 +406,7 @@ def share_commitment(transcript: bytes, kind: bytes, owner: int, holder: int, sh
 
 
 def dealing_challenge(transcript: bytes, kind: bytes, owner: int, commitments: bytes) -> bytes:
-    """What version 4's challenge of one dealt polynomial is a hash of: it depends on all commitments of the dealing."""
+    """Return the input of version 4's challenge of one dealt polynomial, with all commitments of the dealing."""
     return prefix("challenge") + transcript + kind + index(owner) + labelled("commitments", commitments)
 
 

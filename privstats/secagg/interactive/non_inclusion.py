@@ -26,8 +26,8 @@ class Receipt:
     """Identifies a client's own upload after the session.
 
     Attributes:
-        transcript: stands for the session and everything that was advertised in it.
-        index: the client's place on the roster.
+        transcript: hash of the session and everything that was advertised in it.
+        index: the client's index on the roster.
         upload: SHA-256 of the masked-vector message, as a ledger recorded it.
     """
 
@@ -55,7 +55,7 @@ class Receipt:
 
 
 def words_of(listed: bytes, agreement: Agreement, own: Mapping[int, bytes]) -> dict[int, bytes]:
-    """By client, in increasing order, the list and its signature: of a verified agreement, and the client's own.
+    """Return the list with its signature by client, in order: of a verified agreement, and the client's own.
 
     Args:
         listed: the list, as a bitmap.

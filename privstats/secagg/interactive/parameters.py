@@ -3,7 +3,8 @@
 Frozen and digested; the digest is bound into every signature and key, so parties with different parameters cannot talk.
 ``Parameters.solve`` finds how many neighbours and which threshold a sparse graph needs, by exact tail probabilities on
 random k-regular Harary graphs as in SecAgg+ (Bell, Bonawitz, Gascon, Lepoint, Raykova 2020); the bounds assume that who
-colludes does not depend on the graph. Built by the plan; knows nothing of moments or noise."""
+colludes does not depend on the graph. Built by the plan; knows nothing of moments or noise.
+"""
 
 from __future__ import annotations
 
@@ -40,9 +41,9 @@ class FailureBounds:
     """log2 of the probability that a promise fails, over the random graph; minus infinity where it cannot.
 
     Attributes:
-        connectivity: honest survivors fall into groups whose sums could be told apart.
-        privacy: a client's neighbours include so many colluders that both of its secrets could be reconstructed.
-        liveness: a secret finds fewer than t shares, so that the session ends without a sum.
+        connectivity: honest survivors fall into groups with separable sums.
+        privacy: a client's neighbours include enough colluders to reconstruct both of its secrets.
+        liveness: a secret has fewer than t shares, so that the session ends without a sum.
         lying_server: as connectivity, if the server chooses who "drops" after seeing the graph.
     """
 
@@ -68,11 +69,11 @@ class SparseGraph:
 def solve_sparse(
     clients: int, *, min_survivors: int, colluders: int, robust: bool = False, disputes: int = 0
 ) -> SparseGraph:
-    """The smallest even k, and the smallest t for it, with connectivity and privacy <= 2^-40 and liveness <= 2^-30.
+    """Return the smallest even k, and its smallest t, with connectivity and privacy <= 2^-40 and liveness <= 2^-30.
 
     Args:
         clients: parties on the roster.
-        min_survivors: the fewest clients whose sum may be revealed; the others may drop.
+        min_survivors: the minimum number of clients in a revealed sum; the others may drop.
         colluders: clients that may work with the server.
         robust: also hold ``lying_server`` to 2^-40, which takes about a third more neighbours.
         disputes: neighbours of a client that may share no mask with it; at most half of k - t.
@@ -164,14 +165,14 @@ class Parameters:
     Attributes:
         clients: parties on the roster, n.
         threshold: shares that reconstruct a secret, t; also the signatures over one survivor list before unmasking.
-        min_survivors: the fewest clients whose sum may be revealed.
+        min_survivors: the minimum number of clients in a revealed sum.
         colluders: clients that may work with the server without learning more than the sum.
-        neighbours: clients each client exchanges masks with, k; ``clients - 1`` is the complete graph.
-        ring: what is summed.
-        plan_digest: 32 bytes that stand for everything else the parties agreed on.
+        neighbours: number of clients with which each client exchanges masks, k; ``clients - 1`` is the complete graph.
+        ring: the group of the summed vectors.
+        plan_digest: 32 bytes that identify everything else the parties agreed on.
         server_may_lie: whether the promise covers a server that chooses who drops out; it does not in the sparse graph.
-        levels: the numbers of clients that a client can leave its noise sized for, see ``secagg.machines``; empty
-            where it opens no layers of it.
+        levels: the numbers of clients that remaining noise can be sized for, see ``secagg.machines``; empty where no
+            layers are opened.
         key_agreement: ``"x25519"`` is version 3 of the protocol, ``"mlkem768-x25519"`` version 4.
 
     Raises:
@@ -246,7 +247,7 @@ class Parameters:
 
     @property
     def quorum(self) -> int:
-        """How many *others* must answer a client: in the complete graph it is itself one of the t witnesses."""
+        """The number of *others* that must answer a client: the client is a witness itself in the complete graph."""
         return self.threshold - 1 if self.complete else self.threshold
 
     @property
@@ -342,10 +343,10 @@ class Parameters:
         ]
 
     def _framing(self) -> list[str]:
-        """A warning that liars within the plan can end a session, if the complete graph has too few holders.
+        """Return a warning that liars within the plan can end a session, if the complete graph has too few holders.
 
-        The disputed shares need t holders beside max(1, c) that lie, and one more where several dispute the same ones,
-        see docs/protocol.md, Dealings.
+        The disputed shares need t holders in addition to max(1, c) liars, and one more where several dispute the same
+        shares, see docs/protocol.md, Dealings.
         """
         liars = max(1, self.colluders)
         if not self.complete or self.min_survivors >= self.threshold + liars:
@@ -381,17 +382,17 @@ class Parameters:
         levels: tuple[int, ...] = (),
         key_agreement: str = CLASSICAL,
     ) -> Parameters:
-        """The smallest graph and threshold that keep the promise for this cohort.
+        """Return the smallest graph and threshold that keep the promise for this cohort.
 
         The complete graph takes t = floor((n + c) / 2) + 1, so that no two survivor lists can both gather t signatures
-        (2t > n + c). The others take the smallest even k that :func:`solve_sparse` finds.
+        (2t > n + c). The other graphs have the smallest even k that :func:`solve_sparse` returns.
 
         Args:
             clients: parties on the roster.
-            min_survivors: the fewest clients whose sum may be revealed.
+            min_survivors: the minimum number of clients in a revealed sum.
             colluders: clients that may work with the server.
             ring: what is summed.
-            plan_digest: 32 bytes that stand for the plan.
+            plan_digest: 32 bytes that identify the plan.
             graph: ``"complete"``; ``"sparse"``; ``"robust"``: sparse, and safe against a server that chooses who drops;
                 or ``"auto"``: complete up to 256 clients, robust beyond.
             helpers, noisy_helpers: 0 and False, because this protocol has no helpers.
@@ -400,8 +401,8 @@ class Parameters:
         Raises:
             PlanError: helpers, an unknown graph, or no threshold satisfies both the dropouts and the colluders.
 
-        Guarantee: see ``docs/protocol.md``. A server that lies about who dropped is covered in the complete graph, and
-        in the robust one up to :attr:`bounds`; the sparse one is for a server that follows the protocol: its bounds
+        Guarantee: see ``docs/protocol.md``. The complete graph covers a server that misreports dropouts, and the
+        robust graph does up to :attr:`bounds`. The sparse graph is for a server that follows the protocol: its bounds
         assume that dropouts do not depend on the graph.
         """
         if helpers or noisy_helpers:

@@ -215,7 +215,7 @@ class Server(ServerSteps):
         return self._receivers_cache[owner]
 
     def _owners(self, holder: int) -> set[int]:
-        """The clients whose shares ``holder`` was sent, or those of them that continue."""
+        """Return the owners of the shares that ``holder`` received, or those of them that continue."""
         here = self._state.sharers if self._state.step == "check" else self._state.dealers
         return here.intersection(self._receivers(holder))
 
@@ -226,7 +226,7 @@ class Server(ServerSteps):
         return self._weights_cache
 
     def _drawn_weights(self, label: str, first: int) -> list[int]:
-        """The same for responses at the points from ``first`` on."""
+        """Draw the weights of responses at the points from ``first`` on."""
         k, t = self.parameters.neighbours, self.parameters.threshold
         spare = max(0, k + 1 - first - t)  # none where as many shares are needed as there are
         stream = reference_keystream(derive(self._state.secret, label), 0, 0, WIDE_BYTES * spare)

@@ -1,7 +1,7 @@
-"""Message handling of the server: expected senders, repeats, the closing of steps, and the saving of its state.
+"""Handle the server's messages: expected senders, repeats, the closing of steps, and the saving of its state.
 
-This module knows the order of the steps; ``server`` holds their cryptography. It stands between the engine that
-carries the messages and the protocol.
+This module knows the order of the steps; ``server`` has their cryptography. The engine that carries the messages calls
+this module.
 """
 
 from __future__ import annotations
@@ -84,12 +84,12 @@ class ServerSteps(Exclusive):
 
     @property
     def step(self) -> StepName:
-        """The step whose answers the server waits for; ``"done"`` or ``"failed"`` at the end."""
+        """The step that the server collects answers for; ``"done"`` or ``"failed"`` at the end."""
         return self._state.step
 
     @property
     def waiting_for(self) -> frozenset[int]:
-        """The clients whose answer to this step has not arrived."""
+        """The clients that have not answered in this step."""
         return frozenset(self._state.expected)
 
     @property
@@ -126,7 +126,7 @@ class ServerSteps(Exclusive):
 
     @property
     def openings(self) -> dict[int, Opening]:
-        """By client that helped to unmask, how far it opened the layers of its noise; empty without levels."""
+        """Opened layers of noise by client that helped to unmask; empty without levels."""
         return {client: self._opened_by(client, value) for client, value in self._state.openings.items()}
 
     def _opened_by(self, client: int, value: bytes) -> Opening:
@@ -134,21 +134,21 @@ class ServerSteps(Exclusive):
         return Opening(self.parameters.levels[opened], layer_seeds(value, opened))
 
     def _opened_layers(self, client: int) -> int:
-        """How many layers of its noise a client opens: it counts the survivors whose shares it could use."""
+        """Return the number of layers a client opens, from the number of survivors with shares that it could use."""
         proven = self._state.survivors.difference(self._unproven.get(client, ()))
         return opened_layers(self.parameters.levels, len(proven))
 
     @property
     def _unproven(self) -> Failed:
-        """By client, who proved nothing to it, so that it signs without them: in version 4 both sides of a dispute."""
+        """Clients that proved nothing to a client, which signs without them; in version 4 both sides of a dispute."""
         return both_sides(self._state.failed) if self.parameters.hybrid else self._state.failed
 
     @property
     def agreement(self) -> dict[int, bytes]:
-        """By client, the list of survivors that it signed, and its signature; empty until enough have.
+        """The signed list of survivors with its signature, by client; empty until enough have signed.
 
-        A client that uploaded and is not on the list can prove with it that its upload is in no sum, even if the
-        session failed later.
+        A client that uploaded and is not on the list can prove with these signatures that its upload is in no sum, even
+        if the session failed later.
         """
         return dict(self._state.agreement)
 
@@ -242,9 +242,9 @@ class ServerSteps(Exclusive):
         try:
             row = self._rows[state.step]
             row.checks(self)
-            asked = row.closes(self)
+            receivers = row.closes(self)
             self._forget()
-            state.asked, state.expected = asked, set(asked)
+            state.asked, state.expected = receivers, set(receivers)
             state.step = STEPS[state.step].then
         except BaseException as error:  # an abort, or an interruption that may leave some masks in the sum, or none
             self._failure = error.code if isinstance(error, AggregationError) else "abandoned"

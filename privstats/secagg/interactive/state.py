@@ -60,7 +60,7 @@ WITH_LAYERS: dict[StepName, type[messages.ClientMessage]] = {
 
 
 def answers_of(step: StepName, parameters: Parameters) -> type[messages.ClientMessage]:
-    """What a client answers in this step under these parameters."""
+    """Return the type of a client's answer in this step under these parameters."""
     usual = steps_of(parameters)[step].answers
     if not parameters.levels:
         return usual
@@ -74,11 +74,12 @@ class ClientState(HiddenRepr, Struct):
     """A client's state; ``held`` maps an owner to its two shares, ``dealers`` are the neighbours it masked with.
 
     ``answered`` holds the hashes of the messages that were answered, the last of them with ``answer``. ``upload`` is
-    the hash of the masked-vector message and ``uploaded`` the same once it may be sent; ``charged`` marks a client
-    whose ``on_upload`` must be called first. ``agreement`` maps a signer to the list ``survivors`` and its signature,
-    after the end. ``noise_root`` opens all layers of its noise. ``only`` is the one list of survivors that may be
-    signed, empty where any may. Of version 4 ``kem_secret`` is shared with the server, and ``refused`` are the dealers
-    that could not use this client's dealing. ``vector`` and ``faults`` are filled in for sealing only.
+    the hash of the masked-vector message, and ``uploaded`` is that hash once the message may be sent; ``charged`` marks
+    a client that must call ``on_upload`` first. ``agreement`` maps a signer to the list ``survivors`` and its
+    signature, after the end. ``noise_root`` opens all layers of the client's noise. ``only`` is the one list of
+    survivors that may be signed, empty where any may. In version 4 ``kem_secret`` is shared with the server, and
+    ``refused`` are the dealers that could not use this client's dealing. ``vector`` and ``faults`` are filled in for
+    sealing only.
     """
 
     root: bytearray
@@ -109,14 +110,14 @@ class ClientState(HiddenRepr, Struct):
 
 
 class ServerState(HiddenRepr, Struct):
-    """The server's state; the running sum is kept apart, ``total`` is filled in for sealing only.
+    """The server's state; the running sum is stored separately, and ``total`` is filled in for sealing only.
 
-    ``asked`` are the clients that the step was opened for, ``expected`` those of them that have not answered; ``heard``
-    holds the sender and the last bytes, which are its tag or its signature, of every message that was accepted;
-    ``failed`` maps a client to the owners whose shares it could not use, ``dealers`` are the clients that continued
-    after that; ``listed`` is the bitmap of this step; ``agreement``, which stays after the end, maps a client to the
-    list of survivors and its signature, and so does ``openings`` to the value that opens layers of its noise, which
-    ``commitments`` has the lowest value of; ``links`` has version 4's, by sender and owner.
+    ``asked`` are the clients that the step was opened for, ``expected`` those of them that have not answered. ``heard``
+    holds the sender and the last bytes, a tag or signature, of every accepted message. ``failed`` maps a client to the
+    owners of shares that it could not use; ``dealers`` are the clients that continued after that. ``listed`` is the
+    bitmap of this step. ``agreement``, which stays after the end, maps a client to the list of survivors and its
+    signature. ``openings`` maps a client to the value that opens layers of its noise, and ``commitments`` to the lowest
+    value of that chain. ``links`` has version 4's links, by sender and owner.
     """
 
     secret: bytearray

@@ -51,8 +51,8 @@ def unmask(total: RingVector, state: ServerState, graph: Graph, *, threads: int 
         orphans = _linked_orphans(state, graph)
     else:
         scalars = {client: scalar_of(answer.self_key) for client, answer in state.answers.items()}
-        found = scalars | _recover(_silent(state), state, graph, "self-mask key")
-        self_keys = [canonical(key) for key in found.values()]
+        scalars |= _recover(_silent(state), state, graph, "self-mask key")
+        self_keys = [canonical(key) for key in scalars.values()]
         orphans = _orphans(_recover(_vanished(state), state, graph, "mask key"), state, graph)
     for streams in _batches(self_stream(key, state.transcript) for key in self_keys):
         add_masks(total, minus=streams, threads=threads)
@@ -67,7 +67,7 @@ def unmask(total: RingVector, state: ServerState, graph: Graph, *, threads: int 
 
 
 def _recover(owners: Sequence[int], state: ServerState, graph: Graph, what: str) -> dict[int, int]:
-    """By owner, the key that ``threshold`` holders' shares reconstruct, verified against the advertised one."""
+    """Reconstruct each owner's key from ``threshold`` holders' shares, verified against the advertised one."""
     keys: dict[int, int] = {}
     for owner in owners:
         points, shares = zip(*_enough(owner, state, graph), strict=True)
@@ -104,12 +104,12 @@ def _shares_of(owner: int, answers: Mapping[int, Unmask], graph: Graph) -> Itera
 
 
 def _silent(state: ServerState) -> list[int]:
-    """Survivors that did not answer, whose self-masks are in the sum."""
+    """Return the survivors that did not answer; their self-masks are in the sum."""
     return sorted(state.survivors.difference(state.answers))
 
 
 def _vanished(state: ServerState) -> list[int]:
-    """Clients that continued and did not upload, whose pair masks are in the survivors' uploads."""
+    """Return the clients that continued and did not upload; their pair masks are in the survivors' uploads."""
     return sorted(state.dealers - state.survivors)
 
 
@@ -130,26 +130,26 @@ def _orphans(keys: Mapping[int, int], state: ServerState, graph: Graph) -> Itera
 
 
 def _interpolated(owner: int, state: ServerState, graph: Graph, at: int = 0) -> int:
-    """Version 4: the value at a point of the owner's polynomial whose shares were given: g of a survivor, else f."""
+    """Interpolate the owner's polynomial at a point, in version 4: g of a survivor, else f."""
     points, shares = zip(*_enough(owner, state, graph), strict=True)
     return combine(points, [scalar_of(share) for share in shares], at)
 
 
 def _linked_orphans(state: ServerState, graph: Graph) -> Iterator[tuple[bytes, bool]]:
-    """Version 4's: a pair's seed is of the lower one's f, and else under its link, which the upper one's f opens.
+    """Yield version 4's seeds of orphaned pairs: from the lower client's f, or from its link, opened by the upper's f.
 
-    Pairs in dispute do not mask. A value that its holder gave was checked; the others are interpolated, and have to fit
-    the commitment that the holder did not dispute, so a dealing that passed the test of its degree falsely ends the
-    session and gives no wrong sum.
+    Pairs in dispute do not mask. A value that its holder sent was checked; the others are interpolated, and must fit
+    the commitment that the holder did not dispute. So a dealing that passed the test of its degree falsely ends the
+    session and cannot change the sum.
     """
     apart = both_sides(state.failed)
     for vanished in _vanished(state):
-        given = dict(_shares_of(vanished, state.answers, graph))
+        shares = dict(_shares_of(vanished, state.answers, graph))
         for survivor in graph.neighbours(vanished):
             if survivor not in state.survivors or survivor in apart.get(vanished, ()):
                 continue
             point = graph.point(vanished, survivor)
-            value = given.get(point)
+            value = shares.get(point)
             if value is None:
                 value = to_bytes(_interpolated(vanished, state, graph, point))
                 if not fits_point(value, point, state.dealings[vanished], 1, state.transcript, vanished, survivor):

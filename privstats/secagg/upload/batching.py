@@ -30,14 +30,14 @@ IN_FLIGHT = 4
 
 
 class ReportBatches:
-    """The batches of one leader's reports.
+    """Batches of one leader's reports.
 
     Args:
-        state: the leader's state, whose ``open``, ``parts`` and ``closed`` this class maintains.
+        state: the leader's state; this class maintains its ``open``, ``parts`` and ``closed``.
         identity: the leader's signing key.
-        parameters: of the run.
+        parameters: the public parameters of the run.
         context: the context of the run.
-        boxes: those of a report in a part, read back if it has been shelved.
+        boxes: returns the boxes of a report in a part, read back if the report is shelved.
     """
 
     def __init__(
@@ -94,7 +94,8 @@ class ReportBatches:
 
     def _coins(self, number: int, part: Part) -> bytes:
         """The coins for a part's proofs: unknown to all others before the batch leaves, and bound to every report in
-        it, bodies included, so that a leader which is put back draws the same for the same reports only."""
+        it, bodies included, so that a leader which is put back draws the same for the same reports only.
+        """
         named = sha256()
         for sender, head in sorted(part.heads.items()):
             hashed = part.hashes.get(sender) or sha256(part.bodies[sender]).digest()
@@ -151,13 +152,13 @@ class ReportBatches:
 
 
 def accepted_by(part: Part, place: int) -> frozenset[int]:
-    """The senders whose report a helper accepts."""
+    """Return the senders of the reports that a helper accepts."""
     senders = sorted(part.heads)
     return frozenset(senders[each] for each in members(part.bitmaps[place], len(senders)))
 
 
 def accepted_by_all(part: Part) -> list[int]:
-    """The senders whose report every helper accepts, in increasing order."""
+    """Return the senders of the reports that every helper accepts, in increasing order."""
     return sorted(reduce(and_, (accepted_by(part, place) for place in part.bitmaps)))
 
 

@@ -87,10 +87,10 @@ def reopen(
 
 
 def check_body(claim: Claim, body: bytearray, message: messages.ProvedReport) -> None:
-    """Require that the leader's share is the one whose parts the client signed.
+    """Require that the client signed the parts of this share of the leader.
 
-    A fault of the client, as no other party can seal another body under its signed key; unproven, because only the
-    leader has opened it.
+    A mismatch is a fault of the client, because no other party can seal another body under its signed key. The fault is
+    unproven, because only the leader has opened the body.
     """
     try:
         is_signed = claim.is_signed(body, message.context, message.sender, message.commits, message.parts)
@@ -167,7 +167,7 @@ def check_reveal(
 
 
 def _words(column: bytes | memoryview, claim: Claim) -> Words:
-    """What a helper signed, as elements of the field."""
+    """Parse a column that a helper signed into elements of the field."""
     try:
         return claim.words(column)
     except ValueError:

@@ -38,15 +38,15 @@ class Client(Uploader):
     Args:
         parameters: the public parameters that all parties agreed on.
         vector: the client's contribution; masking copies it and never changes it.
-        index: this client's place on the roster.
-        identity: the signing key behind that place.
+        index: this client's index on the roster.
+        identity: the signing key of that index.
         roster: the public identities of all parties, or the 32 bytes of the roster's digest, agreed like them.
         panel: leader and helpers, by the identities that the plan names.
         entropy: source of 32 uniform bytes, read once.
         threads: processors to use for masks.
         on_upload: called with :attr:`upload` before the report is sent, and again if the process was killed in between.
             If it raises, nothing is sent. A client that has one is :attr:`charged`.
-        allow_reproducible: accept ``entropy`` of a generator whose stream others may know: in tests.
+        allow_reproducible: accept ``entropy`` of a generator that others may reproduce: in tests.
 
     Raises:
         LocalProtocolError: vector, identity, roster or panel do not fit the parameters.
@@ -243,7 +243,7 @@ class Client(Uploader):
         return client
 
     def _report(self) -> tuple[bytes, bytes]:
-        """The report, and the signed statement, whose hash names the report without a pass over the body."""
+        """Return the report and its signed statement, with a hash that names the report without reading the body."""
         if self._vector is None:
             raise LocalProtocolError("the saved state holds no vector to send")
         hidden = self._scheme.cover(self._vector, self._state.root, self.index)

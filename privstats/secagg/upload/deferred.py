@@ -1,7 +1,7 @@
-"""Sums of settled parts that others make: what they need of a part, the sum itself, and its way into the total.
+"""Let other processes sum settled parts: the input of a part's sum, the sum itself, and its addition to the total.
 
-A part is settled when every helper has answered it: its senders are listed then, whoever adds its bodies up. Until its
-sum is in, the journal keeps its messages, so a sum that is lost is made anew, and the leader can make it at any time.
+A part is settled when every helper has answered it: its senders are fixed from then on, and any process may sum its
+bodies. Until the sum is in, the journal stores the messages, so a lost sum can be recomputed, by the leader too.
 """
 
 from __future__ import annotations
@@ -54,8 +54,8 @@ def bodies_in(content: bytes, openers: bytes) -> Iterator[SealedBody]:
     Raises:
         LocalProtocolError: there are not as many of the one as of the other.
     """
-    count, left = divmod(len(openers), _OPENER_BYTES)
-    if left or not count or len(content) % count:
+    count, rest = divmod(len(openers), _OPENER_BYTES)
+    if rest or not count or len(content) % count:
         raise LocalProtocolError("the part's bodies are not as many as their keys")
     size, view = len(content) // count, memoryview(content)
     for place in range(count):
@@ -77,8 +77,8 @@ def sum_of(ring: Group, bodies: Iterable[SealedBody]) -> bytes:
         >>> list(sum_of(ring, [body, body]))
         [2, 144]
     """
-    total, size, left = ring.zeros(), ring.wire_bytes, iter(bodies)
-    while some := [memoryview(_opened(each, size)) for each in islice(left, max(1, _ADDED_BYTES // size))]:
+    total, size, remaining = ring.zeros(), ring.wire_bytes, iter(bodies)
+    while some := [memoryview(_opened(each, size)) for each in islice(remaining, max(1, _ADDED_BYTES // size))]:
         add_packed(total, *some)
     return total.pack()
 
@@ -98,7 +98,7 @@ def _opened(body: SealedBody, size: int) -> bytearray:
 
 
 class DeferredSums(LeaderSteps):
-    """A leader's settled parts whose sums are still to come."""
+    """A leader's settled parts with pending sums."""
 
     _scheme: MaskingScheme
 
@@ -162,8 +162,8 @@ class DeferredSums(LeaderSteps):
     def _sum_here(self, number: int) -> None:
         """Add a part up apart from the total, which an error on the way leaves as it was."""
         part, total = self._waiting(number), self._scheme.zeros()
-        left, size = iter(part.heads), max(1, _ADDED_BYTES // self.parameters.upload_bytes)
-        while some := [memoryview(self._body(part, sender)) for sender in islice(left, size)]:
+        remaining, size = iter(part.heads), max(1, _ADDED_BYTES // self.parameters.upload_bytes)
+        while some := [memoryview(self._body(part, sender)) for sender in islice(remaining, size)]:
             self._scheme.add(total, some)
         self._scheme.add(self._total, [memoryview(total.pack())])
         del self._state.settled[number]

@@ -1,8 +1,8 @@
-"""The check of a report by its first bytes: context, sender and signature, before its body is read.
+"""Check a report by its first bytes, before its body is read: context, sender and signature.
 
-A client signs the boxes and what the body begins with, which together name the body; the signature is the report's last
-64 bytes. A carrier that is told the signature beforehand verifies it when the first bytes are there. The machine checks
-the whole report again, and its word alone counts; this decides only whether a carrier reads on.
+A client signs the boxes and the body's beginning, which together identify the body; the signature is the report's last
+64 bytes. A carrier that has the signature beforehand verifies it once the first bytes have arrived. The machine checks
+the complete report again, and only its result counts; this check decides only whether a carrier reads on.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from privstats.secagg.wire import (
 
 @dataclass(frozen=True)
 class EarlyCheck:
-    """What a carrier knows of a run's reports.
+    """Public facts with which a carrier checks a run's reports.
 
     Attributes:
         parameters: the public parameters of the run.
         context: the 32 bytes that every message of the run carries.
-        publics: the clients' public keys, by place.
+        publics: the clients' public keys, by index.
     """
 
     parameters: UploadParameters

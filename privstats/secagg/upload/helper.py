@@ -37,25 +37,25 @@ class Helper(Exclusive):
 
     Args:
         parameters: the public parameters that all parties agreed on.
-        keys: identity and box key; the helper takes the box key, so a second helper from the same keys is refused.
+        keys: identity and box key; the helper uses up the box key, so a second helper from the same keys is refused.
         roster: the public identities of all parties, from the roster's owner and *not from the leader*: a leader could
             make a roster of clients that it controls.
         panel: leader and helpers, by the identities that the plan names.
         noise: if the parameters require noise of every helper, the function that draws it, a vector of the ring, from
             32 secret bytes. These are derived from the box key and the answered list, so one list has one draw.
         threads: processors to use for keystreams.
-        allow_reproducible: accept keys that were drawn from a generator whose stream others may know: in tests.
+        allow_reproducible: accept keys that were drawn from a generator that others may reproduce: in tests.
 
     Raises:
         LocalProtocolError: keys, roster or panel do not fit, or the keys were used; or the parameters require noise and
             ``noise`` is missing, or the reverse.
         RandomnessError: the keys are reproducible and ``allow_reproducible`` is not set.
 
-    Guarantee: it adds up streams over one list, of at least ``min_survivors`` reports that keys on the roster signed
-    and that it accepted itself, and then destroys every key. If it alone is honest, and no copy of its box key exists,
-    every report that is not on that list stays uniform to all other parties together. If the parameters require noise,
-    one draw of it is in the answer, and no party sees the sum over that list without it; a second machine with the same
-    box key answers the same list with the same draw, so repeated answers do not average it away.
+    Guarantee: the helper adds up streams over one list, of at least ``min_survivors`` reports that keys on the roster
+    signed and that the helper accepted, and then destroys every key. If this helper alone is honest, and no copy of its
+    box key exists, every report that is not on that list stays uniform to all other parties together. If the parameters
+    require noise, one draw of it is in the answer, and no party sees the sum over that list without that draw. A second
+    machine with the same box key answers an equal list with an equal draw, so repeated answers do not average it away.
 
     Example:
         >>> from privstats.engines import loopback
@@ -121,7 +121,7 @@ class Helper(Exclusive):
 
     @property
     def index(self) -> int:
-        """Its number among the peers of the run: helpers come after the clients."""
+        """The helper's number among the peers of the run: helpers come after the clients."""
         return self.parameters.clients + self.place - 1
 
     @property
@@ -156,7 +156,7 @@ class Helper(Exclusive):
 
     @property
     def evidence(self) -> dict[str, bytes]:
-        """By code of refusal, the first refused message that the leader signed: transferable evidence."""
+        """The first refused message that the leader signed, by code of refusal: transferable evidence."""
         return dict(self._evidence)
 
     @exclusive
@@ -232,7 +232,7 @@ class Helper(Exclusive):
     def _take_message(self, view: memoryview) -> None:
         self._check_size(view)
         self._require_running()
-        self._guarded(self._taken, view)
+        self._guarded(self._accepted, view)
 
     def _check_size(self, view: memoryview) -> None:
         """Refuse a message that is larger than any of the leader's; unproven, because its signature was not read."""
@@ -256,10 +256,10 @@ class Helper(Exclusive):
             raise
 
     def _check(self, view: memoryview) -> bytes:
-        return self._checked(self._taken(view))
+        return self._checked(self._accepted(view))
 
-    def _taken(self, view: memoryview) -> messages.Batch | messages.ProvedBatch:
-        """The batch, once its reports are accepted or refused; a batch that comes again changes nothing."""
+    def _accepted(self, view: memoryview) -> messages.Batch | messages.ProvedBatch:
+        """Accept or refuse each report of a batch and return the batch; a repeated batch changes nothing."""
         kind = messages.kinds_of(self.parameters).batch
         message = messages.decode(view, kind, self.parameters, self._context)
         name, number = sha256(view).digest(), message.part

@@ -17,11 +17,11 @@ from privstats.secagg.upload.parameters import UploadParameters
 
 
 class HelperKeys(Exclusive):
-    """Identity and box key of the leader (place 0) or a helper (1 to h) for one run.
+    """Identity and box key, for one run, of the leader (place 0) or a helper (1 to h).
 
     Args:
         identity: the signing key that the plan's panel names.
-        place: its place there.
+        place: the member's place in the panel.
         parameters: the public parameters of the run.
         roster: the public identities of all parties and the run's name.
         until: the second since 1970 at which the box key ends; 30 days from now when omitted.
@@ -29,9 +29,9 @@ class HelperKeys(Exclusive):
 
     Attributes:
         identity: the signing key.
-        place: its place on the panel.
+        place: the member's place in the panel.
         offer: the box key's public half for the panel, signed.
-        reproducible: the box key came from a generator whose stream others may know; machines refuse it then, unless
+        reproducible: the box key came from a generator that others may reproduce; machines then refuse it unless
             ``allow_reproducible`` is set.
 
     Raises:

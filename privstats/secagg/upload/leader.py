@@ -40,15 +40,15 @@ class Leader(DeferredSums):
         roster: the public identities of all parties and the run's name.
         panel: leader and helpers, by the identities that the plan names.
         threads: processors to use.
-        noise_due: the sum must have noise added before it is published; ``engines.journal`` allows only one draw.
-        allow_reproducible: accept keys that were drawn from a generator whose stream others may know: in tests.
+        noise_due: noise must be added to the sum before it is published; ``engines.journal`` allows only one draw.
+        allow_reproducible: accept keys that were drawn from a generator that others may reproduce: in tests.
 
     Raises:
         LocalProtocolError: keys, roster and panel do not fit together, or the keys were used.
         RandomnessError: the keys are reproducible and ``allow_reproducible`` is not set.
 
-    Guarantee: with honest helpers :attr:`result` is the exact sum over its survivors, or there is none, for any
-    behaviour of clients and network. A helper, like this leader, can add any vector to the sum undetected.
+    Guarantee: with honest helpers :attr:`result` is absent or the exact sum over its survivors, for any behaviour of
+    clients and network. A helper, like this leader, can add any vector to the sum undetected.
 
     Example:
         >>> from privstats.engines import loopback
@@ -159,7 +159,7 @@ class Leader(DeferredSums):
         return Outbox() if following is None else self._outbox({place: following})
 
     def _settle(self, number: int, part: Part) -> None:
-        """Add the reports that every helper accepts and whose proof holds; each rejection becomes a fault."""
+        """Add the reports that every helper accepts and that have valid proofs; each rejection becomes a fault."""
         state = self._state
         for place in sorted(part.bitmaps):
             for sender in part.heads.keys() - accepted_by(part, place):
@@ -200,8 +200,7 @@ class Leader(DeferredSums):
         return SealedBody(keys.key, keys.nonce, content)
 
     def _proved(self, part: Part, bodies: dict[int, bytearray]) -> list[int]:
-        """Those whose proof holds; each other becomes a fault, which no message of one member alone shows to be its
-        client's."""
+        """Return the senders of valid proofs; record an unproven fault for each other sender."""
         if self.parameters.claim is None:
             return list(bodies)
         scheme, answers, proved = proving(self._scheme), answers_to(part), []

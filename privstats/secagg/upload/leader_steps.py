@@ -1,7 +1,7 @@
-"""Message handling of the leader: expected senders, repeats, the closing of steps, and the saving of its state.
+"""Handle the leader's messages: expected senders, repeats, the closing of steps, and the saving of its state.
 
-This module knows the order of the steps; :class:`~privstats.secagg.upload.leader.Leader` holds their cryptography. It
-stands between the engine that carries the messages and the protocol.
+This module knows the order of the steps; :class:`~privstats.secagg.upload.leader.Leader` has their cryptography. The
+engine that carries the messages calls this module.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class LeaderSteps(Exclusive):
 
     @property
     def waiting_for(self) -> frozenset[int]:
-        """The clients that have not reported, or the helpers whose answer has not arrived."""
+        """The clients that have not reported, or the helpers that have not answered."""
         state, places = self._state, range(1, self.parameters.helpers + 1)
         if state.step == "report":
             return frozenset(range(self.parameters.clients)) - state.reported.keys()
@@ -101,10 +101,10 @@ class LeaderSteps(Exclusive):
 
     @property
     def faults(self) -> tuple[RemoteProtocolError, ...]:
-        """Proven faults of helpers; and, unproven, clients whose boxes a helper reported as not opening.
+        """Proven faults of helpers, and unproven faults of clients with boxes that a helper could not open.
 
         Messages that any sender could have made, repeats and late reports are refused and counted as no fault. If more
-        proofs fail than the plan has colluders, the panel is named too, which is a threshold and proves nothing.
+        proofs fail than the plan has colluders, the panel is named too; passing that threshold proves nothing.
         """
         named = tuple(
             RemoteProtocolError(self._name(peer), step, code, detail, proven=peer >= self.parameters.clients)
@@ -117,7 +117,7 @@ class LeaderSteps(Exclusive):
 
     @property
     def unproved(self) -> int:
-        """How many reports are not in the sum because their proof failed."""
+        """Number of reports that are not in the sum because their proof failed."""
         return sum(code == BAD_PROOF for _, _, code, _ in self._state.faults)
 
     @property
@@ -127,7 +127,7 @@ class LeaderSteps(Exclusive):
 
     @property
     def heard(self) -> Mapping[int, bytes]:
-        """The last 64 bytes of the last message that was accepted of each peer, by which it tells a repeat."""
+        """The last 64 bytes of each peer's last accepted message, from which the leader recognises a repeat."""
         return MappingProxyType(self._state.heard)
 
     @property
@@ -137,7 +137,7 @@ class LeaderSteps(Exclusive):
 
     @property
     def statements(self) -> dict[int, bytes]:
-        """By place, the helpers' signed statements on the run's end: no answer given, or the one list answered.
+        """The helpers' signed statements on the run's end, by place: nothing answered, or the one answered list.
 
         The statements of all helpers prove to a client that its report is in no sum, for ``session.free``.
         """
@@ -175,7 +175,7 @@ class LeaderSteps(Exclusive):
 
     @exclusive
     def start(self) -> Outbox:
-        """What is to be sent now: nothing before the first part is closed."""
+        """Return the messages to send now: none before the first part is closed."""
         return self.outbox
 
     @exclusive
@@ -270,11 +270,11 @@ class LeaderSteps(Exclusive):
         if state.step != "report" and self.waiting_for:
             places = [peer - self.parameters.clients + 1 for peer in sorted(self.waiting_for)]
             return self._absent(places, "have not answered")
-        left = len(state.reported) if state.step == "report" else len(state.listed)
-        if left < least:
+        clients = len(state.reported) if state.step == "report" else len(state.listed)
+        if clients < least:
             failed = f", {self.unproved} proofs failed" if self.unproved else ""
             return AggregationError(
-                state.step, "too_few_clients", f"{left} of at least {least} clients are left{failed}"
+                state.step, "too_few_clients", f"{clients} of at least {least} clients are left{failed}"
             )
         return None
 
@@ -313,7 +313,7 @@ class LeaderSteps(Exclusive):
 
     @exclusive
     def export_shelved(self, key: bytes) -> bytes:
-        """The same for the journal that holds the reports: they are named by their places there."""
+        """Return the sealed state for a journal that stores the reports: references replace them."""
         self._unfinished()
         return self._sealed(replace(self._state), key, os.urandom)
 

@@ -104,10 +104,10 @@ def scheme_of(parameters: UploadParameters, context: bytes, *, threads: int = 1)
 
 
 def proving(scheme: MaskingScheme) -> ProvingScheme:
-    """The scheme of a session whose reports carry proofs: no member goes on with one that proves nothing.
+    """Return the scheme if its reports carry proofs; refuse a scheme that proves nothing.
 
     Raises:
-        LocalProtocolError: it is another scheme.
+        LocalProtocolError: the scheme proves nothing.
     """
     if not isinstance(scheme, ProvingScheme):
         raise LocalProtocolError("reports of this session carry proofs, and the masking scheme verifies none")

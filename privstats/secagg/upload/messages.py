@@ -1,6 +1,6 @@
-"""The wire messages of an upload: strict types, and size limits that are checked before anything is parsed.
+"""Define the wire messages of an upload: strict types, and size limits checked before anything is parsed.
 
-A message is ``01 || msgpack array``, whose first elements are its type and the run's context: a replay from another
+A message is ``01 || msgpack array``; the first elements are its type and the run's context. A replay from another
 run, plan, roster or panel is refused unread. This module defines the format; the machines enforce the rules.
 """
 
@@ -88,10 +88,10 @@ class Abandoned(_Message, frozen=True, tag=7):
 
 
 class Listed(_Message, frozen=True, tag=8):
-    """For a client that is not in the sum: the one list that a helper answered, and the signature over that answer.
+    """The one list that a helper answered, with the signature over that answer, for a client that is not in the sum.
 
-    Made from a :class:`Reveal` and the list with its roll: ``digests`` are the hashes of the statements that the
-    reports' clients signed, in the order of ``bitmap``, and ``answer`` is the SHA-256 of the answer.
+    It is built from a :class:`Reveal` and the list with its roll: ``digests`` are the hashes of the statements that
+    the reports' clients signed, in the order of ``bitmap``, and ``answer`` is the SHA-256 of the answer.
     """
 
     bitmap: bytes
@@ -150,7 +150,7 @@ _PLAIN, _PROVED = Kinds(Report, Batch, Checked), Kinds(ProvedReport, ProvedBatch
 
 
 def kinds_of(parameters: UploadParameters) -> Kinds:
-    """Those that the machines of a session exchange: they refuse the others as ``wrong_type``."""
+    """Return the message types of a session's reports and batches; machines refuse others as ``wrong_type``."""
     return _PLAIN if parameters.claim is None else _PROVED
 
 
@@ -178,7 +178,7 @@ def encode(message: Wire) -> bytes:
 
 
 class Frame:
-    """A message whose large element is written in place, so that it is never copied, and signed last.
+    """A message that is signed last, with a large element that is written in place and never copied.
 
     Args:
         message: the message without its large element and its signature.
@@ -219,7 +219,7 @@ def decode(data: memoryview, kind: type[T], parameters: UploadParameters, contex
 
     Raises:
         Refusal: another version or type, too many bytes, another run, or anything that the schema does not allow;
-            always unproven, because the signature that names its sender lies within.
+            always unproven, because the signature that names the sender is inside.
     """
     try:
         _CODEC.check_header(data, kind, parameters)

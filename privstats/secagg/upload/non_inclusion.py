@@ -109,7 +109,7 @@ _Reader: TypeAlias = Callable[[memoryview, int, _Run], dict[int, bytes]]
 
 
 def _read(statements: Mapping[int, bytes], place: int, run: _Run, reader: _Reader) -> dict[int, bytes]:
-    """What is on a helper's signed list, by sender; ``LocalProtocolError`` if its statement is missing or invalid."""
+    """Return a helper's signed list by sender; ``LocalProtocolError`` if its statement is missing or invalid."""
     if place not in statements:
         raise LocalProtocolError(
             f"helper {place} has signed no statement that it abandoned the run or which list it answered: count the "

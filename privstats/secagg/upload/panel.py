@@ -65,7 +65,7 @@ class Offer:
         *,
         until: int,
     ) -> Offer:
-        """The offer of the box key whose private half is ``private``."""
+        """Build the offer of the box key with the private half ``private``."""
         suite = parameters.suite
         box_key = suite.public_of(private)
         signature = identity.sign(offer_statement(suite.offer, parameters.digest, roster.digest, place, box_key, until))
@@ -89,8 +89,8 @@ class Offer:
             )
         sizes = [suite.offer_bytes for suite in SUITES.values()]
         if not isinstance(data, bytes) or len(data) not in sizes:
-            told = " or ".join(f"{size:,}" for size in sizes)
-            raise LocalProtocolError(f"an offer has {told} bytes; ask the helper for its offer again")
+            listed = " or ".join(f"{size:,}" for size in sizes)
+            raise LocalProtocolError(f"an offer has {listed} bytes; ask the helper for its offer again")
         until, signature = data[-72:-64], data[-64:]
         return cls(data[0], data[1:33], data[33:-72], int.from_bytes(until, "big"), signature)
 
@@ -260,7 +260,7 @@ def end_of(until: int | None) -> int:
 
 
 def check_run(roster: Roster) -> None:
-    """Refuse a roster whose run has no proper name: two runs with one name would share their offers.
+    """Refuse a roster without a proper run name: two runs with one name would share their offers.
 
     Raises:
         LocalProtocolError: fewer than 16 bytes, or more than 32.

@@ -38,17 +38,17 @@ class UploadParameters:
 
     Attributes:
         clients: parties on the roster, n.
-        min_survivors: the fewest clients whose sum may be revealed.
+        min_survivors: the minimum number of clients in a revealed sum.
         colluders: clients *of the whole roster* that may work with the leader and with helpers; the leader chooses
-            whose reports it accepts, so silent ones count too.
-        helpers: parties beside the leader, h.
+            which reports to accept, so silent clients count too.
+        helpers: number of parties in addition to the leader, h.
         tolerated: helpers that may work with the leader; all but one.
         protocol: the masking scheme; always ``"split"``.
         ring: the ring of the summed vectors.
-        plan_digest: 32 bytes that stand for everything else the parties agreed on.
-        noisy_helpers: every helper adds noise of its own to its answer, so that no party sees the exact sum.
-        claim: what every report proves of its vector; None where reports carry no proof.
-        key_agreement: ``"x25519"`` or ``"mlkem768-x25519"``: what boxes are sealed under.
+        plan_digest: 32 bytes that identify everything else the parties agreed on.
+        noisy_helpers: every helper adds separate noise to its answer, so that no party sees the exact sum.
+        claim: the claim that every report proves of its vector; None where reports carry no proof.
+        key_agreement: ``"x25519"`` or ``"mlkem768-x25519"``, under which boxes are sealed.
 
     Raises:
         PlanError: the numbers contradict each other, or a body is larger than one call of AES-GCM takes.
@@ -121,7 +121,7 @@ class UploadParameters:
 
     @property
     def suite(self) -> Suite:
-        """How boxes and bodies are sealed."""
+        """The suite under which boxes and bodies are sealed."""
         return SUITES[self.key_agreement]
 
     @property
@@ -136,7 +136,7 @@ class UploadParameters:
 
     @property
     def statement(self) -> Any:
-        """What every report proves, as the proof reads it; None where reports carry none."""
+        """The statement that every report proves, as the proof reads it; None where reports carry no proof."""
         return None if self.claim is None else self.claim.statement
 
     @property
@@ -164,7 +164,7 @@ class UploadParameters:
         return facts(self)
 
     def numbers(self) -> dict[str, Any]:
-        """The same for scripts."""
+        """The facts for scripts."""
         names = ("helpers", "tolerated", "min_survivors", "colluders")
         return {name: getattr(self, name) for name in names}
 
@@ -183,13 +183,13 @@ class UploadParameters:
         claim: Claim | None = None,
         key_agreement: str = CLASSICAL,
     ) -> UploadParameters:
-        """The parameters of ``split`` for this cohort and this number of helpers.
+        """Return the parameters of ``split`` for this cohort and number of helpers.
 
         Raises:
             PlanError: as for the class; or a graph other than ``"auto"``: an upload has none.
 
         Guarantee: see ``docs/one_upload.md``. Leader, all helpers but one, and ``colluders`` clients of the roster
-        together learn one sum over at least ``min_survivors`` clients, of whom at least two are honest.
+        together learn one sum over at least ``min_survivors`` clients, at least two of them honest.
         """
         if graph != "auto":
             raise PlanError(f"clients of an upload do not mask with each other: leave graph at 'auto', got {graph!r}")
@@ -216,7 +216,7 @@ def facts(parameters: UploadParameters) -> list[str]:
 
 
 def _bytes(parameters: UploadParameters) -> list[str]:
-    """What many reports are to a line and a disk, which end before the processor does: see docs/how_big.md."""
+    """Return a fact on the traffic and disk space of many reports, which are the bottleneck: see docs/how_big.md."""
     if parameters.clients < _MANY:
         return []
     proof_bytes = 0 if parameters.claim is None else 64 + 32 * parameters.helpers
@@ -239,7 +239,7 @@ def _time(seconds: float) -> str:
 
 
 def _inputs(proved: bool) -> list[str]:
-    """What a party that lies about its own part can do to the sum."""
+    """Return facts on how a dishonest party can change the sum."""
     if not proved:
         return [
             "one client that sends false data, or the leader, or any one helper, can shift the sum by anything in the "

@@ -54,18 +54,18 @@ def boxes_root(boxes: Sequence[bytes | memoryview], first: int) -> bytes:
 
 
 def proofs(boxes: Sequence[bytes | memoryview], first: int) -> list[bytes]:
-    """For each box the siblings from the leaf upwards that lead to the root."""
+    """Return each box's siblings on the path from its leaf to the root."""
     tree = _tree(boxes, first)
     return [tree.proof(frozenset({place})) for place in range(len(boxes))]
 
 
 def root_from(receiver: int, box: bytes | memoryview, proof: bytes, boxed: range) -> bytes:
-    """The root computed from one box and its proof, whose length the places that have a box determine."""
+    """Compute the root from one box and its proof; the places that have a box determine the proof's length."""
     return root_of({boxed.index(receiver): leaf(receiver, box)}, len(boxed), proof)
 
 
 def report_statement(context: bytes, sender: int, enc: bytes, root: bytes) -> bytes:
-    """A client signs this: ``enc`` opens its body, and is empty where a box does; ``root`` stands for the boxes."""
+    """Return what a client signs: ``enc`` opens its body, and is empty where a box does; ``root`` commits to boxes."""
     return prefix("report") + context + index(sender) + enc + root
 
 
@@ -110,7 +110,7 @@ def reveal_statement(context: bytes, place: int, roll: bytes, answer: bytes | by
 
 
 def revealed_statement(context: bytes, place: int, roll: bytes, digest: bytes) -> bytes:
-    """The same statement from the answer's SHA-256 alone."""
+    """Return the statement of a revealed answer from the answer's SHA-256 alone."""
     return prefix("reveal") + context + bytes([place]) + roll + digest
 
 

@@ -21,9 +21,9 @@ UPLOAD_STEP: StepName = "report"
 class ClientState(HiddenRepr, Struct):
     """A client's state: root and vector before its report exists, the report alone afterwards.
 
-    The step is ``"report"`` until :meth:`Client.start`. ``answer`` is the report, ``stated`` its signed statement,
-    ``upload`` the hash of that, the report's name, and ``uploaded`` the same once it may be sent; ``charged`` marks a
-    client whose ``on_upload`` must be called first.
+    The step is ``"report"`` until :meth:`Client.start`. ``answer`` is the report and ``stated`` its signed statement.
+    ``upload`` is the statement's hash, which names the report, and ``uploaded`` is that hash once the report may be
+    sent; ``charged`` marks a client that must call ``on_upload`` first.
     """
 
     root: bytearray
@@ -52,14 +52,14 @@ class Head(HiddenRepr, Struct, frozen=True):
 
 
 class Part(HiddenRepr, Struct):
-    """Reports that travel to the helpers together; bodies are kept until all helpers have answered, then added.
+    """Reports that travel to the helpers together; bodies are stored until all helpers have answered, then added.
 
-    ``bitmaps`` holds the places of the batch that a helper accepts, by the helper's place. ``rho`` stands for the coins
-    of the reports' proofs from the closing of the part on, and ``answers`` for the sum of the helpers' answers to them,
-    a row for each report; both are empty where reports carry no proof.
+    ``bitmaps`` holds the places of the batch that a helper accepts, by the helper's place. ``rho`` determines the coins
+    of the reports' proofs from the closing of the part on, and ``answers`` is the sum of the helpers' answers, one row
+    per report; both are empty where reports carry no proof.
 
-    A report that a journal holds has its place in ``places``, and no body here; ``hashes`` has the hash of such a body
-    where reports carry proofs.
+    A report in a journal has its place in ``places``, and no body here; ``hashes`` has the body's hash where reports
+    carry proofs.
     """
 
     heads: dict[int, Head] = field(default_factory=dict)
@@ -72,7 +72,7 @@ class Part(HiddenRepr, Struct):
 
 
 class LeaderState(HiddenRepr, Struct):
-    """The leader's state; the running sum is kept apart, ``total`` is filled in for sealing only.
+    """The leader's state; the running sum is stored separately, and ``total`` is filled in for sealing only.
 
     ``settled`` holds the parts that are ``listed`` and not in the sum, with the reports of the listed senders alone, if
     the leader ``defers`` sums.

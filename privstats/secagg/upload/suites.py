@@ -1,7 +1,7 @@
-"""The two ways to seal a report: X25519 alone, or X-Wing, which is X25519 and ML-KEM-768 together.
+"""Seal a report in one of two ways: X25519 alone, or X-Wing, which is X25519 and ML-KEM-768 together.
 
-A plan's ``key_agreement`` names one, whose name is in the digest of the parameters and so under every context, offer
-and signature. They differ in keys and boxes, and in what opens a body; nothing else of an upload depends on them.
+A plan's ``key_agreement`` names the suite. The name is in the digest of the parameters, and so in every context, offer
+and signature. Suites differ in keys, boxes and the key of a body; nothing else in an upload depends on them.
 """
 
 from __future__ import annotations

@@ -16,9 +16,10 @@ import numpy as np
 
 from privstats.dp import Privacy
 from privstats.errors import DataError, SchemaError
+from privstats.intake.columns import Readings
+from privstats.intake.meaning import LOST
 from privstats.transforms import Categories, Column, Dates, Numeric, Truth
 from privstats.transforms.columns import days_of
-from privstats.transforms.reading import LOST, Readings
 
 MOST_ROWS = 1
 """Rows that all rows of a person at one party weigh at most: of the clips, a head is best with the smallest."""

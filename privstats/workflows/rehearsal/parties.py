@@ -15,13 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privstats.errors import DataError
+from privstats.intake.column_names import places_in
+from privstats.intake.columns import Readings, read
 from privstats.intake.csv_lines import other_separator, quoted_names
+from privstats.intake.person_ids import names_of, persons_held_out
 from privstats.intake.record_files import held_out
 from privstats.moments.input_validation import places_of
-from privstats.moments.person_ids import names_of, persons_held_out
 from privstats.transforms import Categories, Cells, Column
-from privstats.transforms.column_names import places_in
-from privstats.transforms.reading import Readings, read
 from privstats.workflows.look import looked, spellings, unlisted
 from privstats.workflows.rehearsal.areas import Held
 from privstats.workflows.rehearsal.assumed import Assumed

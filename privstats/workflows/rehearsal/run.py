@@ -30,16 +30,16 @@ from privstats.heads import LDA, RefinedSoftmax
 from privstats.heads.diagnostics import FewRecordsWarning
 from privstats.heads.rules import WhitenedRule
 from privstats.inference import Scorecard, scorecard
+from privstats.intake.column_names import place_of
+from privstats.intake.meaning import same
+from privstats.intake.tables import Codes
 from privstats.moments import RecordFile, exact_moments
-from privstats.moments.code_rows import Codes
 from privstats.plan import Cohort, Plan
 from privstats.progress import progress_bar
 from privstats.randomness import Generator
 from privstats.release import Release
 from privstats.schema import ClassSchema
 from privstats.transforms import Cells, Dates, Numeric
-from privstats.transforms.column_names import place_of
-from privstats.transforms.reading import same
 from privstats.workflows.rehearsal.areas import Auc, Decided, Shares, auc, gain
 from privstats.workflows.rehearsal.assumed import Asked, Assumed, assumed_of
 from privstats.workflows.rehearsal.page import write_page

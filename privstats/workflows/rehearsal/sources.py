@@ -9,7 +9,7 @@ from __future__ import annotations
 import codecs
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
@@ -17,12 +17,12 @@ from shlex import quote
 from typing import Any, ClassVar, TypeAlias
 
 from privstats.errors import DataError
+from privstats.intake.column_names import places_in
 from privstats.intake.csv_lines import Dialect
+from privstats.intake.frames import in_memory
 from privstats.intake.table_files import Table
+from privstats.intake.tables import names_of_columns
 from privstats.moments import RecordFile
-from privstats.moments.arrays import columns_of
-from privstats.moments.frames import in_memory
-from privstats.transforms.column_names import places_in
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -47,7 +47,7 @@ class HeldTable:
         Raises:
             DataError: it is no table, or a column has no name.
         """
-        names = list(self.data) if isinstance(self.data, Mapping) else columns_of(self.data)
+        names = names_of_columns(self.data)
         if not names or not all(isinstance(name, str) for name in names):
             raise DataError(
                 f"{self.path} is no table whose columns have names: give a frame of pandas or polars, a table of "

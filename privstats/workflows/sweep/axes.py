@@ -18,11 +18,11 @@ from numpy.typing import NDArray
 
 from privstats.dp import NoPrivacy, Privacy
 from privstats.errors import DataError, PlanError
+from privstats.intake.meaning import same
 from privstats.moments.code_rows import cells_of
 from privstats.moments.table import codes_of
 from privstats.plan import Cohort, Plan
 from privstats.transforms import OrthogonalProjection, Transform, output_features
-from privstats.transforms.reading import same
 from privstats.workflows.score import WITHOUT_NOISE
 
 _PROJECTION_SEED = 0

@@ -25,10 +25,10 @@ from threadpoolctl import threadpool_limits
 
 from privstats.errors import DataError
 from privstats.files.text import json_text
+from privstats.intake.frames import named_target
+from privstats.intake.tables import Codes, ordered_columns
 from privstats.moments import exact_moments, warn_if_clipped
-from privstats.moments.arrays import ordered_columns
-from privstats.moments.code_rows import Codes, cells_of
-from privstats.moments.frames import named_target
+from privstats.moments.code_rows import cells_of
 from privstats.moments.table import codes_of
 from privstats.plan import Plan
 from privstats.progress import progress_bar

@@ -141,10 +141,10 @@ def test_17_coins_that_do_not_depend_on_the_reports_are_known_from_an_earlier_li
 class Memoryless(Helper):
     """It answers every batch as if it were the first."""
 
-    def _taken(self, view: memoryview):
+    def _accepted(self, view: memoryview):
         self._parts.clear()
         self._seen[:] = bytes(len(self._seen))
-        return super()._taken(view)
+        return super()._accepted(view)
 
 
 def read_batch(run: Proved, place: int) -> tuple[bytes, messages.ProvedBatch]:

@@ -13,7 +13,7 @@ from privstats.contrib.streams.inbox import Batch, RecordInbox, picked, read_bat
 from privstats.course import Pending, Stream
 from privstats.encoding import flatten
 from privstats.errors import DataError, PrivstatsError
-from privstats.transforms.reading import reading
+from privstats.intake.meaning import reading
 from tests.contrib.streams.streams import CLASSES, EXACT, World, plan_of, promise, registry
 
 

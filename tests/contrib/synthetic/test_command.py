@@ -8,7 +8,7 @@ from privstats.cli import table
 from privstats.contrib.synthetic.command import app
 from privstats.contrib.synthetic.rows import NO_INTERVALS
 from privstats.errors import DataError, PlanError, ReleaseError
-from privstats.transforms.reading import SYNTHETIC_MARK
+from privstats.intake.column_names import SYNTHETIC_MARK
 from tests.contrib.synthetic.cases import released
 
 

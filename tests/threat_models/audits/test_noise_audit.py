@@ -80,7 +80,7 @@ def test_noise_that_a_level_lacks_is_a_violation_at_that_level(monkeypatch):
 
     monkeypatch.setattr("threat_models.audits.target.opened_among", opened)
     monkeypatch.setattr("privstats.session.unmasked._fits", lambda *_: True)
-    monkeypatch.setattr("privstats.release._require_left", lambda *_: None)
+    monkeypatch.setattr("privstats.release._require_levels", lambda *_: None)
     report = audit_noise(private, seeded(3), trials=400)
     assert report.violated
     verdicts = {row[0]: row[-1] for row in report.rows}

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import privstats as ps
-from privstats.transforms.reading import read
+from privstats.intake.columns import read
 from privstats.workflows.rehearsal.assumed import assumed_of
 
 RNG = np.random.default_rng(0)

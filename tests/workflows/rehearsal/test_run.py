@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import privstats as ps
+from privstats.intake import column_names
 from privstats.moments import RecordFile
-from privstats.transforms import column_names
 from privstats.workflows import rehearsal
 from privstats.workflows.rehearsal import parties as parties_module
 from privstats.workflows.rehearsal import run

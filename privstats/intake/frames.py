@@ -15,13 +15,12 @@ from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any
+from typing import Any, TypeAlias
 
 from privstats.errors import DataError, PrivstatsError
-from privstats.moments.arrays import columns_of, is_list
-from privstats.transforms import Cells
-from privstats.transforms.column_names import place_of, places_in, same_names
-from privstats.transforms.reading import array_of, read
+from privstats.intake.column_names import place_of, places_in, same_names
+from privstats.intake.columns import array_of, read
+from privstats.intake.tables import Declaration, is_list, names_of_columns, table_of
 
 _RECORDS = 1 << 14
 """Of one batch: the window in which codes of declared columns are formed."""
@@ -97,7 +96,7 @@ class _Dataset(_Source):
     def names(self) -> list[str]:
         names, own = list(self.table.schema.names), list[list[str]]()
         for part in self._parts:
-            with _in_a_sentence(_path_of(part)):
+            with refusing(_no_table(_path_of(part))):
                 own.append(part.physical_schema.names)
         if own and set(own[0]) <= set(names):  # else the caller's schema says which columns there are
             names = list(dict.fromkeys((*names, *chain(*own))))
@@ -115,7 +114,7 @@ class _Dataset(_Source):
         if not parts:
             yield from self.table.to_batches(columns=names, batch_size=_RECORDS, batch_readahead=1, use_threads=False)
         for part in parts:
-            yield from _read(_batches_of_file(part, names), _path_of(part))
+            yield from each_refusing(_batches_of_file(part, names), _no_table(_path_of(part)))
 
     def whole(self, names: list[str]) -> Any:
         batches = list(self.batches(names))
@@ -194,7 +193,7 @@ class Batches:
         self._passes: list[Generator[Any]] = []
 
     def __iter__(self) -> Iterator[tuple[Any, Any]]:
-        batches = _read(self._source.batches(self._asked))
+        batches = each_refusing(self._source.batches(self._asked), _no_table())
         self._passes.append(batches)
         none = True
         for batch in batches:
@@ -249,7 +248,7 @@ def in_memory(X: Any, names: Sequence[str] | None = None) -> Any:
     return _read_all(source, result)
 
 
-def batches_of(X: Any, y: Any, asked: Cells | tuple[str, ...] | None, *, several: bool = False) -> Batches | None:
+def batches_of(X: Any, y: Any, asked: Declaration | tuple[str, ...] | None, *, several: bool = False) -> Batches | None:
     """A table that is not in memory in batches, where y names its target; None for any other container.
 
     Args:
@@ -270,7 +269,7 @@ def batches_of(X: Any, y: Any, asked: Cells | tuple[str, ...] | None, *, several
             "X is a table that is read in batches, whose order is its own: name the column of it that is predicted, "
             "such as y='outcome', or bring both into memory first"
         )
-    if isinstance(asked, Cells):
+    if asked is not None and not isinstance(asked, tuple):
         features = [names[at] for at in places_in([each.name for each in asked.columns], names) if at is not None]
     else:
         features = [name for name in names if name not in target]
@@ -293,16 +292,16 @@ def named_target(X: Any, y: Any, *, several: bool = False) -> tuple[Any, Any]:
     batches = batches_of(X, y, None, several=several)
     if batches is not None:
         return batches.whole
-    names = list(X) if isinstance(X, Mapping) else columns_of(X)
+    names = names_of_columns(X)
     target = None if names is None else _named(y, names, several=several)
     if names is None and isinstance(y, str) and not hasattr(X, "shape") and not isinstance(X, str | os.PathLike):
         _require_path(y)
     if names is None or target is None:
         return X, y
     others = [place for place, name in enumerate(names) if name not in target]
-    return _columns(X, names, others), X[target[0]] if isinstance(y, str) else _columns(
-        X, names, list(map(names.index, target))
-    )
+    table = table_of(X)
+    y = X[target[0]] if isinstance(y, str) else table.select(list(map(names.index, target)))
+    return table.select(others), y
 
 
 def _named(y: Any, names: Sequence[Any], *, several: bool) -> list[Any] | None:
@@ -333,15 +332,6 @@ def _require_path(y: str) -> None:
         )
 
 
-def _columns(X: Any, names: Sequence[Any], places: list[int]) -> Any:
-    """Some columns of a table in memory, in their order."""
-    if isinstance(X, Mapping):
-        return {names[place]: X[names[place]] for place in places}
-    if hasattr(X, "iloc"):
-        return X.iloc[:, places]
-    return X.select(places if hasattr(X, "column_names") else [names[place] for place in places])
-
-
 def _source(X: Any) -> _Source | None:
     """A table that is not in memory.
 
@@ -364,33 +354,41 @@ def _is(module: str, name: str, X: Any) -> bool:
     return library is not None and isinstance(X, getattr(library, name))
 
 
+Refusal: TypeAlias = Callable[[str], DataError]
+"""From the class of a library's error to the refusal that is raised instead."""
+
+
 @contextmanager
-def _in_a_sentence(table: str = "the table") -> Iterator[None]:
-    """What a library raises while it reads, without its words: they may hold a record's value."""
+def refusing(refusal: Refusal) -> Iterator[None]:
+    """Replace what a library raises while it reads: its words may hold a record's value."""
     try:
         yield
     except PrivstatsError:
         raise
     except Exception as error:
-        raise DataError(
-            f"{table} could not be read ({type(error).__name__}): run its query by itself, whose own words say "
-            "where, and may hold a value of a record; give a folder of files by its path, for queries cast its files"
-        ) from None
+        raise refusal(type(error).__name__) from None
+
+
+def each_refusing(parts: Generator[Any], refusal: Refusal) -> Generator[Any]:
+    """Yield the same parts; their errors are replaced as by :func:`refusing`."""
+    try:
+        while True:
+            with refusing(refusal):
+                part = next(parts, None)
+            if part is None:
+                return
+            yield part
+    finally:
+        parts.close()
+
+
+def _no_table(table: str = "the table") -> Refusal:
+    return lambda kind: DataError(
+        f"{table} could not be read ({kind}): run its query by itself, whose own words say where, and may hold a value "
+        "of a record; give a folder of files by its path, for queries cast its files"
+    )
 
 
 def _read_all(source: _Source, names: list[str]) -> Any:
-    with _in_a_sentence():
+    with refusing(_no_table()):
         return source.whole(names)
-
-
-def _read(batches: Generator[Any], table: str = "the table") -> Generator[Any]:
-    """The same batches, with errors of theirs in a sentence that names the table."""
-    try:
-        while True:
-            with _in_a_sentence(table):
-                batch = next(batches, None)
-            if batch is None:
-                return
-            yield batch
-    finally:
-        batches.close()

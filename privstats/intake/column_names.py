@@ -10,7 +10,26 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from privstats.errors import DataError
-from privstats.transforms.reading import require_records
+
+SYNTHETIC_MARK = "privstats synthetic rows"
+"""The column that marks synthetic rows, in every container and file."""
+
+
+def require_records(names: Iterable[Any]) -> None:
+    """Refuse a table of synthetic rows, which would be counted as if they were records.
+
+    Raises:
+        DataError: a column has the name of the mark.
+
+    Example:
+        >>> from privstats.intake.column_names import require_records
+        >>> require_records(["age", "sex"])
+    """
+    if SYNTHETIC_MARK in names:
+        raise DataError(
+            f"the table holds synthetic rows (it has the column {SYNTHETIC_MARK!r}), and only records may be measured: "
+            "bring the records themselves"
+        )
 
 
 def place_of(name: str, names: Sequence[Any]) -> int | None:
@@ -20,7 +39,7 @@ def place_of(name: str, names: Sequence[Any]) -> int | None:
         DataError: it is written otherwise, and two columns have its letters.
 
     Example:
-        >>> from privstats.transforms.column_names import place_of
+        >>> from privstats.intake.column_names import place_of
         >>> place_of("Age", ["sex", "AGE"]), place_of("Age", ["AGE", "Age"]), place_of("Age", ["sex"])
         (1, 1, None)
     """
@@ -34,7 +53,7 @@ def places_in(wanted: Iterable[str], names: Sequence[Any]) -> list[int | None]:
         DataError: as :func:`place_of`.
 
     Example:
-        >>> from privstats.transforms.column_names import places_in
+        >>> from privstats.intake.column_names import places_in
         >>> places_in(["Age", "dose"], ["sex", "AGE"])
         [1, None]
     """
@@ -59,7 +78,7 @@ def same_names(names: Sequence[str]) -> tuple[str, str] | None:
     """The first two names that could mean the same column of a table; None where all are distinct.
 
     Example:
-        >>> from privstats.transforms.column_names import same_names
+        >>> from privstats.intake.column_names import same_names
         >>> same_names(["age", "sex", "Age"]), same_names(["age", "sex"])
         (('age', 'Age'), None)
     """

@@ -9,7 +9,7 @@ An id is a text or a whole number. One person are
 - bytes that are no text in UTF-8, and that are equal to the last byte.
 
 Nothing else joins two ids: case, spaces within and invisible characters tell persons apart, more narrowly than
-``transforms.reading``. Two persons who are taken for one move the sums by twice the promise, and so does one who is
+``meaning.reading``. Two persons who are taken for one move the sums by twice the promise, and so does one who is
 taken for two. An id for which either may be so is **nobody's**, whose rows are in no sum: that is sound whoever it was.
 Nobody's are
 
@@ -44,18 +44,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privstats.errors import DataError
-from privstats.transforms.reading import LOST, UNREADABLE, Reading, array_of, of_number, values_of
+from privstats.intake.columns import array_of, values_of
+from privstats.intake.meaning import LOST, UNREADABLE, Reading, is_decimal, of_number
 
 _SPLIT = b"privstats/split/persons\0"
+_NO_IDS = re.compile(
+    r"(large_|fixed_size_)?list|struct|map<|array\(|(dense|sparse)_union|torch\.(b?float|complex)", re.I
+)
+"""Static types, by their names in each library, whose values are no ids: several values, or tensors of floats."""
 _DIGITS = 53  # binary ones of a float: of more, one stands for several whole numbers
-_LONGEST = 200  # as registries of streams take them: who is one person in one place is so in all
+_LONGEST_ID = 200  # as registries of streams take them: who is one person in one place is so in all
 _INTEGER = re.compile(r"[+-]?[0-9]+(\.0*)?")
-_NO_TEXT = re.compile("[\udc80-\udcff]")  # bytes that are none in UTF-8 (PEP 383)
-_NAMED = "#N/A,#N/A N/A,#NA,-1.#IND,-1.#QNAN,-NaN,-nan,1.#IND,1.#QNAN,<NA>,N/A,NA,NULL,NaN,NaT,None,n/a,nan,null"
-_MISSING = frozenset(("", *_NAMED.split(",")))
+_NO_UTF8 = re.compile("[\udc80-\udcff]")  # bytes that are none in UTF-8 (PEP 383)
+_GAPS = "#N/A,#N/A N/A,#NA,-1.#IND,-1.#QNAN,-NaN,-nan,1.#IND,1.#QNAN,<NA>,N/A,NA,NULL,NaN,NaT,None,n/a,nan,null"
+_NO_ID = frozenset(("", *_GAPS.split(",")))
 """As readers of tables write a gap, letter by letter: ``Null`` is a name of people."""
 _BLANKS = " \t\n\v\f\r\0"
-_DECIMAL = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:e[+-]?[0-9]+)?", re.ASCII | re.IGNORECASE)
 _CODED = re.compile("0x[0-9a-f]+|0b[01]+", re.IGNORECASE)
 """Texts of which readers of tables make numbers, Arrow and DuckDB by the prefix."""
 _TYPED = re.compile(
@@ -68,16 +72,109 @@ _TYPED = re.compile(
     re.ASCII | re.DOTALL | re.IGNORECASE | re.VERBOSE,
 )
 """Texts of which pandas, polars, Arrow or DuckDB make an infinity, truth, date or time in a column of their kind."""
-_NO_IDS = re.compile(
-    r"(large_|fixed_size_)?list|struct|map<|array\(|(dense|sparse)_union|torch\.(b?float|complex)", re.I
-)
-"""Static types, by their names in each library, whose values are no ids: several values, or tensors of floats."""
-_LIKE_ANOTHER = ""
-"""What stands for a text that reads as another value: no person has an empty id."""
+AMBIGUOUS = ""
+"""Returned by :func:`identity` for a text that a reader of tables may take for another value. No id is empty."""
 LIKE_ANOTHER = -2
 """The code of a row whose id is such a text; other rows of nobody have -1."""
 RULE = 2
 """The number of this file's rule, which a registry of persons stores."""
+
+
+def identity(value: Any) -> Reading:
+    """Return the person whom one id names: an integer below 2**53, or a text.
+
+    None where the id names nobody, and :data:`AMBIGUOUS` where a reader of tables may take it for another value.
+    The top of this module has the rule in full.
+
+    Example:
+        >>> from privstats.intake.person_ids import identity
+        >>> [identity(value) for value in ("007", 7, " anna ", None, "12.1")]
+        [7.0, 7.0, 'anna', None, '']
+    """
+    try:
+        return _identity(value)
+    except Exception:  # of its own methods: no value may stop the reading of others
+        return None
+
+
+def _identity(value: Any) -> Reading:
+    match value:
+        case str():
+            return _id_of_text(str.__str__(value))
+        case bytes() | bytearray():
+            return _id_of_bytes(bytes(value))
+        case None | bool() | np.datetime64() | np.timedelta64():  # a span is a whole number to numpy
+            return None
+        case np.number() | np.bool_():
+            return _id_of_number(value, first_unsure(value.dtype))
+        case Number() | Decimal():
+            return _id_of_number(value, 2.0**_DIGITS)
+        case UUID():
+            return _id_of_text(str(value))
+        case np.generic():  # bytes of no type
+            return identity(value.item())
+        case np.ndarray():
+            return None if value is np.ma.masked or value.ndim else identity(value[()])
+    if hasattr(value, "as_py"):  # a scalar of Arrow
+        result = value.as_py()
+        narrow = isinstance(result, float)
+        return (
+            _id_of_number(result, first_unsure(np.dtype(f"f{value.type.bit_width // 8}")))
+            if narrow
+            else identity(result)
+        )
+    torch_scalar = hasattr(value, "detach") and not value.ndim
+    return identity(value.detach().cpu().numpy()) if torch_scalar else None
+
+
+def first_unsure(kind: np.dtype[Any]) -> float:
+    """The first whole number of which a type has not every one below it and the next; 0 of truths."""
+    if kind.kind == "b":
+        return 0.0
+    return 2.0 ** (min(np.finfo(kind).nmant + 1, _DIGITS) if kind.kind in "fc" else _DIGITS)
+
+
+def _id_of_number(value: Any, most: float) -> float | None:
+    """A whole number below ``most``."""
+    value = value.real if getattr(value, "imag", 0) == 0 else math.nan
+    number = of_number(value)
+    return None if number is None or number != value else _integer(number, most)
+
+
+def _id_of_bytes(raw: bytes) -> Reading:
+    text = raw.decode("utf-8", "surrogateescape")  # so that bytes that are no text stay what they are
+    return _id_of_text(text) if text == text.strip(_BLANKS) or _NO_UTF8.search(text) else None
+
+
+def _id_of_text(given: str) -> Reading:
+    if _NO_UTF8.search(given):
+        return given if len(given) <= _LONGEST_ID and LOST not in given else None
+    text = given.strip(_BLANKS)  # numpy's texts lose what is 0 at their end
+    if len(text) > _LONGEST_ID or text in _NO_ID or text == UNREADABLE or LOST in text or "\0" in text:
+        return None
+    if text != text.strip() or not unicodedata.is_normalized("NFC", text):
+        return None
+    if _INTEGER.fullmatch(text):
+        return _integer(float(text), 2.0**_DIGITS)
+    if is_decimal(text) or _CODED.fullmatch(text):
+        number = _integer(float(int(text, 0) if _CODED.fullmatch(text) else text), 2.0**_DIGITS)
+        return AMBIGUOUS if number is None else number
+    return AMBIGUOUS if _TYPED.fullmatch(text) else text
+
+
+def former_identity(value: Any) -> Reading:
+    """The person whom an earlier version took a value for; it read U+FFFD, other blanks and exponents as they stand."""
+    if not isinstance(value, str | bytes):
+        return identity(value)
+    text = value if isinstance(value, str) else value.decode("utf-8", "surrogateescape")
+    text = unicodedata.normalize("NFC", text.rstrip("\0").strip()[: _LONGEST_ID + 1]).strip()
+    if _INTEGER.fullmatch(text):
+        return _integer(float(text), 2.0**_DIGITS)
+    return None if len(text) > _LONGEST_ID or text in _NO_ID or text == UNREADABLE else text
+
+
+def _integer(number: float, most: float) -> float | None:
+    return number + 0.0 if abs(number) < most and number == round(number) else None
 
 
 def persons_of(ids: Any) -> NDArray[np.intp]:
@@ -96,20 +193,20 @@ def persons_of(ids: Any) -> NDArray[np.intp]:
     codes = np.full(len(plain), -1, np.intp)
     if isinstance(plain, np.ndarray):
         with np.errstate(over="ignore", invalid="ignore"):
-            numbers, most = plain.astype(np.float64), _first_unsure(plain.dtype)
+            numbers, most = plain.astype(np.float64), first_unsure(plain.dtype)
             places = np.flatnonzero((numbers == plain) & (numbers == np.rint(numbers)) & (np.abs(numbers) < most))
         codes[places] = np.unique(numbers[places], return_inverse=True)[1]
         return codes
     known: dict[float | str, int] = {}
     for place, value in enumerate(plain):
-        result = _person(value)
+        result = identity(value)
         if result is not None:
-            codes[place] = LIKE_ANOTHER if result == _LIKE_ANOTHER else known.setdefault(result, len(known))
+            codes[place] = LIKE_ANOTHER if result == AMBIGUOUS else known.setdefault(result, len(known))
     return codes
 
 
 def typed_ids(ids: Any) -> Any:
-    """The values of a column of ids, as ``transforms.reading.values_of`` gives them; judges its static type alone.
+    """The values of a column of ids, as ``columns.values_of`` gives them; judges its static type alone.
 
     Raises:
         DataError: the type holds narrow floats, complex numbers or several values, so that two persons may have one id.
@@ -134,13 +231,13 @@ def names_of(ids: Any, rule: int = RULE) -> list[str | None]:
         rule: :data:`RULE`, or 1: the names of an earlier version, for who entered a stream under it.
 
     Example:
-        >>> from privstats.moments.person_ids import names_of
+        >>> from privstats.intake.person_ids import names_of
         >>> names_of(["007", " anna ", "n/a", "1.5"]), names_of(np.array([7.0, np.nan]))
         (['7', 'anna', None, None], ['7', None])
     """
     if rule not in (1, RULE):
         raise DataError(f"ids are read by rule 1 or {RULE}, got {rule!r}: a newer privstats may know it")
-    read = _person if rule == RULE else _former_person
+    read = identity if rule == RULE else former_identity
     result = [read(value) for value in typed_ids(ids)]
     return [str(int(each)) if isinstance(each, float) else each or None for each in result]
 
@@ -158,7 +255,7 @@ def persons_held_out(ids: Any, share: float, seed: int) -> NDArray[np.bool_]:
     codes, plain = persons_of(ids), typed_ids(ids)
     result, firsts = np.unique(codes, return_index=True)
     held_out = [
-        code >= 0 and _number(_person(plain[first]), seed) < share for code, first in zip(result, firsts, strict=True)
+        code >= 0 and _number(identity(plain[first]), seed) < share for code, first in zip(result, firsts, strict=True)
     ]
     return np.asarray(held_out, bool)[np.searchsorted(result, codes)]
 
@@ -169,89 +266,3 @@ def _number(person: Reading, seed: int) -> float:
     encoded = b"n" + struct.pack(">d", person) if number else b"t" + str(person).encode(errors="surrogatepass")
     digest = hashlib.sha256(_SPLIT + str(seed).encode() + b"\0" + encoded).digest()
     return (int.from_bytes(digest[:8], "big") >> 11) * 2.0**-53
-
-
-def _person(value: Any) -> Reading:
-    """A whole number below 2**53, a text, None where no person is said, or :data:`_LIKE_ANOTHER`."""
-    try:
-        return _read(value)
-    except Exception:  # of its own methods: no value may stop the reading of others
-        return None
-
-
-def _read(value: Any) -> Reading:
-    match value:
-        case str():
-            return _of_text(str.__str__(value))
-        case bytes() | bytearray():
-            return _of_bytes(bytes(value))
-        case None | bool() | np.datetime64() | np.timedelta64():  # a span is a whole number to numpy
-            return None
-        case np.number() | np.bool_():
-            return _of_number(value, _first_unsure(value.dtype))
-        case Number() | Decimal():
-            return _of_number(value, 2.0**_DIGITS)
-        case UUID():
-            return _of_text(str(value))
-        case np.generic():  # bytes of no type
-            return _person(value.item())
-        case np.ndarray():
-            return None if value is np.ma.masked or value.ndim else _person(value[()])
-    if hasattr(value, "as_py"):  # a scalar of Arrow
-        result = value.as_py()
-        narrow = isinstance(result, float)
-        return (
-            _of_number(result, _first_unsure(np.dtype(f"f{value.type.bit_width // 8}"))) if narrow else _person(result)
-        )
-    torch_scalar = hasattr(value, "detach") and not value.ndim
-    return _person(value.detach().cpu().numpy()) if torch_scalar else None
-
-
-def _first_unsure(kind: np.dtype[Any]) -> float:
-    """The first whole number of which a type has not every one below it and the next; 0 of truths."""
-    if kind.kind == "b":
-        return 0.0
-    return 2.0 ** (min(np.finfo(kind).nmant + 1, _DIGITS) if kind.kind in "fc" else _DIGITS)
-
-
-def _of_number(value: Any, most: float) -> float | None:
-    """A whole number below ``most``."""
-    value = value.real if getattr(value, "imag", 0) == 0 else math.nan
-    number = of_number(value)
-    return None if number is None or number != value else _integer(number, most)
-
-
-def _of_bytes(raw: bytes) -> Reading:
-    text = raw.decode("utf-8", "surrogateescape")  # so that bytes that are no text stay what they are
-    return _of_text(text) if text == text.strip(_BLANKS) or _NO_TEXT.search(text) else None
-
-
-def _of_text(given: str) -> Reading:
-    if _NO_TEXT.search(given):
-        return given if len(given) <= _LONGEST and LOST not in given else None
-    text = given.strip(_BLANKS)  # numpy's texts lose what is 0 at their end
-    if len(text) > _LONGEST or text in _MISSING or text == UNREADABLE or LOST in text or "\0" in text:
-        return None
-    if text != text.strip() or not unicodedata.is_normalized("NFC", text):
-        return None
-    if _INTEGER.fullmatch(text):
-        return _integer(float(text), 2.0**_DIGITS)
-    if _DECIMAL.fullmatch(text) or _CODED.fullmatch(text):
-        number = _integer(float(int(text, 0) if _CODED.fullmatch(text) else text), 2.0**_DIGITS)
-        return _LIKE_ANOTHER if number is None else number
-    return _LIKE_ANOTHER if _TYPED.fullmatch(text) else text
-
-
-def _former_person(value: Any) -> Reading:
-    """The person whom an earlier version took a value for; it read U+FFFD, other blanks and exponents as they stand."""
-    if not isinstance(value, str | bytes):
-        return _person(value)
-    text = value if isinstance(value, str) else value.decode("utf-8", "surrogateescape")
-    text = unicodedata.normalize("NFC", text.rstrip("\0").strip()[: _LONGEST + 1]).strip()
-    if _INTEGER.fullmatch(text):
-        return _integer(float(text), 2.0**_DIGITS)
-    return None if len(text) > _LONGEST or text in _MISSING or text == UNREADABLE else text
-
-
-def _integer(number: float, most: float) -> float | None:
-    return number + 0.0 if abs(number) < most and number == round(number) else None

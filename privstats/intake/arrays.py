@@ -1,0 +1,236 @@
+"""Containers of records other than arrays in memory: torch tensors, sparse matrices, .npy files.
+
+Each is recognised without importing its library. Tensors in host memory become numpy arrays over the same memory. The
+indices of a sparse matrix are checked before scipy's compiled code follows them: a damaged matrix would end in an
+unclear error, a wrong sum or a crash. ``input_validation`` calls this module.
+
+Files larger than memory are read piece by piece, never past the end. A memory map whose file is truncated kills the
+process with a bus error when it is read; reading the same bytes from the file raises a short-read error instead.
+``input_validation`` opens files here.
+"""
+
+from __future__ import annotations
+
+import math
+import mmap
+import os
+import sys
+from dataclasses import dataclass
+from io import FileIO
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import bsr_array, csc_array, csr_array
+
+from privstats.errors import DataError, RecordError
+
+
+def is_tensor(array: Any) -> bool:
+    """Whether ``array`` is a torch tensor; torch is not imported to find out."""
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(array, torch.Tensor)
+
+
+def on_device(array: Any) -> bool:
+    """Whether ``array`` is a torch tensor outside host memory."""
+    return is_tensor(array) and array.device.type != "cpu"
+
+
+def host_rows(tensor: Any) -> NDArray[Any]:
+    """A plain tensor in host memory as a numpy array over the same memory; bfloat16 is widened to float32, exactly."""
+    return np.asarray((tensor.float() if is_bfloat16(tensor) else tensor).numpy())
+
+
+def is_bfloat16(tensor: Any) -> bool:
+    """Whether the entries are bfloat16, the one type that numpy does not have."""
+    return str(tensor.dtype) == "torch.bfloat16"
+
+
+def require_plain(tensor: Any, field: str) -> None:
+    """Raise DataError for tensors that are sparse or require a gradient."""
+    if str(tensor.layout) != "torch.strided":
+        raise DataError(f"{field} is a sparse tensor; convert it with to_dense(), or pass a scipy csr_array")
+    if tensor.requires_grad:
+        raise DataError(f"{field} requires a gradient, which moments do not carry; pass {field}.detach()")
+
+
+_COMPRESSED = {"csr": csr_array, "csc": csc_array, "bsr": bsr_array}
+
+
+def sparse_rows(array: Any, field: str) -> csr_array:
+    """A sparse matrix of any format in row form; the caller's matrix is not changed.
+
+    Raises:
+        DataError: its parts contradict each other.
+    """
+    try:
+        return _by_rows(array)
+    except (ValueError, TypeError, AttributeError, IndexError):
+        raise DataError(
+            f"{field} is a sparse matrix with indices outside its shape or parts that contradict each other; rebuild it"
+        ) from None
+
+
+def densified(tile: csr_array) -> NDArray[np.generic]:
+    """Rows as a dense array; no entry may occur twice.
+
+    Raises:
+        RecordError: an entry occurs twice.
+    """
+    require_single(tile)
+    return tile.toarray()
+
+
+def require_single(tile: csr_array) -> None:
+    """Refuse rows in which one entry occurs twice.
+
+    Adding up duplicates is a choice of order, and their owner may not know of them: refuse rather than guess.
+
+    Raises:
+        RecordError: an entry occurs twice.
+    """
+    if not tile.has_canonical_format:
+        rows = np.repeat(np.arange(tile.shape[0]), np.diff(tile.indptr))
+        if len(np.unique(rows * tile.shape[1] + tile.indices)) < tile.nnz:
+            raise RecordError("X is a sparse matrix with duplicate entries; call X.sum_duplicates() first")
+
+
+def _by_rows(array: Any) -> csr_array:
+    """Convert to row form; checked before the conversion, which trusts every index, and again after it."""
+    if array.format in _COMPRESSED:
+        _require_integers(array.indices, array.indptr)
+        fresh = _COMPRESSED[array.format]((array.data, array.indices, array.indptr), shape=array.shape)  # shares memory
+        fresh.check_format(full_check=True)
+        array = fresh
+    elif array.format == "coo":
+        _require_integers(*array.coords)
+        for index, size in zip(array.coords, array.shape, strict=True):
+            if index.size and (index.min() < 0 or index.max() >= size):
+                raise IndexError("an index lies outside the shape")
+    rows = csr_array(array)
+    rows.check_format(full_check=True)
+    return rows
+
+
+def _require_integers(*indices: NDArray[np.generic]) -> None:
+    if any(index.dtype.kind not in "iu" for index in indices):
+        raise TypeError("indices must be whole numbers")
+
+
+@dataclass(frozen=True)
+class FileRows:
+    """An array in a file, with reading of consecutive rows.
+
+    Attributes:
+        field: the caller's name for it, for messages.
+        path: the file.
+        dtype: of the entries.
+        shape: ``(n,)`` or ``(n, columns)``.
+        offset: byte position of the first entry.
+        by_column: entries lie column by column (Fortran order).
+    """
+
+    field: str
+    path: str
+    dtype: np.dtype[Any]
+    shape: tuple[int, ...]
+    offset: int
+    by_column: bool = False
+
+    def __getitem__(self, where: slice) -> NDArray[Any]:
+        """Rows ``where.start`` to ``where.stop``, read from the file now.
+
+        Raises:
+            DataError: the file cannot be read, or ends before the rows do.
+        """
+        start, stop, _ = where.indices(self.shape[0])
+        width, size = self.shape[1:], self.dtype.itemsize
+        try:
+            with Path(self.path).open("rb", buffering=0) as file:
+                if self.by_column and width:
+                    starts = [self.offset + (column * self.shape[0] + start) * size for column in range(width[0])]
+                    return np.stack([self._read(file, first, (stop - start,)) for first in starts], axis=1)
+                return self._read(file, self.offset + start * math.prod(width) * size, (stop - start, *width))
+        except OSError as error:
+            raise DataError(f"{self.field} cannot be read from its file: {error.strerror}") from None
+
+    def _read(self, file: FileIO, first: int, shape: tuple[int, ...]) -> NDArray[Any]:
+        out = np.empty(shape, self.dtype)
+        left = memoryview(out.reshape(-1).view(np.uint8).data)
+        file.seek(first)
+        while left and (got := file.readinto(left)):
+            left = left[got:]
+        if left:
+            raise DataError(f"{self.field} is cut short: its file ends before its rows do; write the file again")
+        return out
+
+
+@dataclass(frozen=True)
+class GuardedRows:
+    """Rows of a memory map that are no contiguous block of its file: copied piece by piece, after a check of the size.
+
+    A file that is truncated between check and copy still kills the process; contiguous blocks are read from the file.
+    """
+
+    field: str
+    mapped: NDArray[Any]
+    filename: str | None
+    needed: int
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of the array."""
+        return self.mapped.shape
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Type of its entries."""
+        return self.mapped.dtype
+
+    def __getitem__(self, where: slice) -> NDArray[Any]:
+        """A copy of some rows.
+
+        Raises:
+            DataError: the file has become smaller than the map.
+        """
+        if self.filename is not None and Path(self.filename).stat().st_size < self.needed:
+            raise DataError(f"{self.field} is cut short: its file is smaller than the memory map; write it again")
+        return np.array(self.mapped[where], subok=False)
+
+
+def file_rows(path: str | os.PathLike[str], field: str) -> FileRows:
+    """The array of a .npy file, by its header alone.
+
+    Raises:
+        DataError: the file is missing, is not a .npy file, or is shorter than its header says.
+    """
+    try:
+        mapped = np.lib.format.open_memmap(path, mode="r")
+    except OSError as error:
+        raise DataError(f"{field} cannot be read from its file: {error.strerror or 'it is no .npy file'}") from None
+    except (ValueError, OverflowError):  # the shape in its header is any text
+        raise DataError(
+            f"{field} is no whole .npy file of numbers; write it again with numpy.save, and read a file of a table "
+            "first, for example with pandas.read_parquet"
+        ) from None
+    return FileRows(field, os.fspath(path), mapped.dtype, mapped.shape, mapped.offset, not mapped.flags.c_contiguous)
+
+
+def is_mapped(array: Any) -> bool:
+    """Whether ``array`` is a memory map of a file."""
+    return isinstance(array, np.memmap) and getattr(array, "_mmap", None) is not None
+
+
+def mapped_rows(array: np.memmap[Any, Any], field: str) -> FileRows | GuardedRows:
+    """A memory map as rows that are read from its file, or copied out of the map where it is no contiguous block of
+    it."""
+    mapping = array._mmap  # type: ignore[attr-defined]
+    first = array.offset - array.offset % mmap.ALLOCATIONGRANULARITY  # maps start at a page
+    name = None if array.filename is None else os.fspath(array.filename)
+    plain = array.flags.c_contiguous or array.flags.f_contiguous
+    if name is None or array.mode == "c" or not plain:  # "c": changes that are in memory only
+        return GuardedRows(field, array, name, first + len(mapping))
+    offset = first + array.ctypes.data - np.frombuffer(mapping, np.uint8).ctypes.data
+    return FileRows(field, name, array.dtype, array.shape, offset, not array.flags.c_contiguous)

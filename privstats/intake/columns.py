@@ -1,0 +1,371 @@
+"""Readings of a column of any library: one reader for each static type, chosen by that type alone.
+
+A container gives all values of a column one type, so the type of one value may follow from the others: a blank turns
+integers into floats, a word turns numbers into texts. Under a guarantee that is a leak, for one record then moves what
+every other one adds. So each reader gives every value what :func:`privstats.intake.meaning.reading` gives it alone.
+:data:`READERS` lists the readers, and ``tests/intake/test_columns.py`` holds each row to three laws. A column whose
+type has no row is read value by value. Public values are compared with readings here.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import sys
+from array import array
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privstats.errors import DataError
+from privstats.intake.arrays import host_rows, require_plain
+from privstats.intake.meaning import LONGEST, MISSING, UNREADABLE, is_decimal, of_number, reading, same, word_of
+
+_PLAIN = frozenset((str, bytes, int, float, bool, type(None)))
+"""Types of which equal values are read alike; those of tuples, or of an hour of summer and of winter time, are not."""
+_OF_DECIMALS = b"0123456789+-.eE"
+_NEAR = 2.0**-45  # numbers of the same 15 digits are nearer than this part of themselves
+
+
+@dataclass(frozen=True, eq=False)
+class Readings:
+    """The readings of some values.
+
+    Attributes:
+        numbers: float64 ``(n,)``; NaN where a value is no number.
+        spoken: every different text; those of :data:`MISSING`, in small letters, mean a gap.
+        places: of each value among ``spoken``, ``(n,)``; -1 of what is neither a text nor such a word.
+        meant: the words that are texts like others here.
+    """
+
+    numbers: NDArray[np.float64]
+    spoken: tuple[str, ...]
+    places: NDArray[np.intp]
+    meant: Collection[str] = ()
+
+    @classmethod
+    def of(cls, numbers: NDArray[np.float64], said: Sequence[str] = (), at: Any = slice(None)) -> Readings:
+        """Of numbers; and of texts and words, empty where there is none, each value's at ``at`` among those given."""
+        known = {text: place for place, text in enumerate(dict.fromkeys(filter(None, said)))}
+        places = np.array([known.get(text, -1) for text in said], np.intp)[at] if said else np.full(len(numbers), -1)
+        return cls(numbers, tuple(known), places)
+
+    def take(self, places: NDArray[np.intp]) -> Readings:
+        """Return the readings of some values; those of a place of -1 are missing."""
+        numbers, spoken = np.append(self.numbers, math.nan), np.append(self.places, -1)
+        return Readings(numbers[places], self.spoken, spoken[places], self.meant)
+
+    def part(self, where: slice) -> Readings:
+        """Return the readings of consecutive values, in a time that grows with their number alone."""
+        if not self.spoken:
+            return Readings(self.numbers[where], (), self.places[where])
+        used, places = np.unique(self.places[where], return_inverse=True)
+        spoken = tuple(self.spoken[place] for place in used.tolist() if place >= 0)
+        return Readings(self.numbers[where], spoken, places - (len(used) - len(spoken)), self.meant)
+
+    @cached_property
+    def are_texts(self) -> NDArray[np.bool_]:
+        """Which values are texts, ``(n,)``."""
+        if not self.spoken:
+            return np.zeros(len(self.numbers), np.bool_)
+        return self.each([text not in MISSING or text in self.meant for text in self.spoken], nothing=False)
+
+    def each(self, values: Sequence[Any], nothing: Any) -> NDArray[Any]:
+        """Of each value what belongs to its text or word, out of one for each of ``spoken``; of others ``nothing``."""
+        return np.array([*values, nothing])[self.places]
+
+    @property
+    def texts(self) -> dict[int, str]:
+        """By place, the values that are texts."""
+        return {at: self.spoken[self.places[at]] for at in np.flatnonzero(self.are_texts).tolist()}
+
+    @property
+    def words(self) -> dict[int, str]:
+        """By place, in small letters, the texts that are read as missing by :data:`MISSING`, blanks aside."""
+        return {at: self.spoken[self.places[at]] for at in np.flatnonzero(self.missing & (self.places >= 0)).tolist()}
+
+    @property
+    def missing(self) -> NDArray[np.bool_]:
+        """Where nothing is given, ``(n,)``."""
+        return np.isnan(self.numbers) & ~self.are_texts
+
+    @property
+    def plain(self) -> NDArray[Any]:
+        """One array: the numbers, or where there is a text objects, of which a gap is NaN."""
+        texts = self.are_texts
+        return np.where(texts, self.each(self.spoken, nothing=None), self.numbers) if texts.any() else self.numbers
+
+
+def read(values: Any) -> Readings:
+    """Return the reading of every value, as if each stood alone.
+
+    Args:
+        values: ``(n,)``, of any type: an array, a list, or a column of a frame; of further axes no value is single.
+
+    Raises:
+        DataError: a column whose type, whatever its values, has none that can be read, as a union of Arrow.
+    """
+    return reader_of(*static_type(values))(values)
+
+
+def static_type(values: Any) -> tuple[str, str]:
+    """Return a column's library, and the name of the type that the library declares for all of its values.
+
+    Example:
+        >>> static_type(np.zeros(3, np.float32)), static_type([1, "one"])
+        (('numpy', 'float32'), ('builtins', ''))
+    """
+    if isinstance(values, np.ndarray):
+        library = "numpy.ma" if isinstance(values, np.ma.MaskedArray) else "numpy"
+        return library if values.ndim == 1 else f"{library}, several axes", values.dtype.name
+    kind = getattr(values, "dtype", getattr(values, "type", ""))
+    return type(values).__module__.partition(".")[0], str(kind)
+
+
+@lru_cache(maxsize=256)
+def reader_of(library: str, kind: str) -> Callable[[Any], Readings]:
+    """Return the reader of a static type. No value is passed, so no value can decide which reader is used."""
+    rows = (row for (owner, kinds), row in READERS.items() if owner == library and re.fullmatch(kinds, kind))
+    return next(rows, _of_any)
+
+
+def of_values(plain: Sequence[Any]) -> Readings:
+    """Return the readings of values that have no common type, each value by itself.
+
+    The two shortcuts ask for the types of all values, and only here: each gives what ``reading`` gives every value.
+    """
+    kinds = set(map(type, plain))
+    if (numbers := _numbers(plain, kinds)) is not None:
+        return _of_numbers(numbers)
+    at = np.arange(len(plain))
+    if kinds <= _PLAIN:  # each different value is read once
+        known = {value: place for place, value in enumerate(dict.fromkeys(plain))}
+        plain, at = list(known), np.fromiter(map(known.__getitem__, plain), np.intp, len(plain))
+    readings = [of_number(value) if type(value) is float or is_decimal(value) else reading(value) for value in plain]
+    numbers = np.array([each if isinstance(each, float) else math.nan for each in readings], np.float64)
+    said = [word_of(value) if each is None else each for each, value in zip(readings, plain, strict=True)]
+    return Readings.of(numbers[at], [text if isinstance(text, str) else "" for text in said], at)
+
+
+def _of_any(values: Any) -> Readings:
+    """Read a column whose type has no row: as the array of numpy that holds its values, or as a list."""
+    plain = values if isinstance(values, list | tuple) else values_of(values)
+    return _of_typed(plain) if isinstance(plain, np.ndarray) else of_values(plain)
+
+
+def _of_typed(values: NDArray[Any]) -> Readings:
+    """Read an array of numpy; several types of other libraries have one each."""
+    return reader_of("numpy", values.dtype.name)(values)
+
+
+def _of_numbers(values: Any) -> Readings:
+    """Read numbers, of which float64 is the reading; -0 is 0, and what is not finite is missing."""
+    with np.errstate(over="ignore"):
+        numbers = np.asarray(values).astype(np.float64)
+    numbers[~np.isfinite(numbers)] = math.nan
+    numbers += 0.0
+    return Readings.of(numbers)
+
+
+def _of_times(values: Any) -> Readings:
+    """Read dates, times and spans: each different one once."""
+    plain = array_of(values)
+    if plain.dtype.kind not in "mM":  # the library gives Python's times where numpy cannot hold one
+        return of_values(plain.tolist())
+    different, places = np.unique(plain, return_inverse=True)
+    return of_values(list(different)).take(places)
+
+
+def _of_masked(values: Any) -> Readings:
+    plain = _of_typed(np.asarray(values.data))
+    return plain.take(np.where(np.ma.getmaskarray(values), -1, np.arange(len(values))))
+
+
+def _of_category(values: Any) -> Readings:
+    """Read a column of pandas' categories: each category once; the code of a gap is -1."""
+    held = getattr(values, "array", values)
+    return read(held.categories).take(np.asarray(held.codes, np.intp))
+
+
+def _of_tensor(values: Any) -> Readings:
+    require_plain(values, "a column")
+    return read(host_rows(values.cpu()))
+
+
+READERS: Mapping[tuple[str, str], Callable[[Any], Readings]] = {
+    ("numpy", r"bool|u?int\d+|float\d+|longdouble"): _of_numbers,
+    ("numpy", r"(datetime|timedelta)64(\[.*\])?"): _of_times,
+    ("numpy", r"object|str\d*|bytes\d*"): lambda values: of_values(values.tolist()),
+    ("numpy.ma", r"(?!void).*"): _of_masked,
+    ("pandas", r"bool|u?int\d+|float\d+"): _of_numbers,
+    ("pandas", r"boolean|U?Int\d+|Float\d+"): lambda values: _of_numbers(values.to_numpy(float, na_value=math.nan)),
+    ("pandas", r"(datetime|timedelta)64\[\w+\]"): _of_times,
+    ("pandas", r"category"): _of_category,
+    ("pandas", r".*\[pyarrow\]"): lambda values: read(decoded(values)),
+    ("polars", r"U?Int(8|16|32|64)|Float\d+"): _of_numbers,
+    ("polars", r"Boolean"): lambda values: _of_numbers(values.cast(sys.modules["polars"].Float64)),
+    ("polars", r"Date|(Datetime|Duration)\(.*\)"): _of_times,
+    ("pyarrow", r"u?int\d+|halffloat|float|double"): _of_numbers,
+    ("pyarrow", r"bool"): lambda values: _of_numbers(values.cast("uint8")),
+    ("pyarrow", r"null"): lambda values: Readings.of(np.full(len(values), math.nan)),
+    ("pyarrow", r"(timestamp|date32|date64|duration)\[.*\]"): _of_times,
+    ("pyarrow", r"dictionary<.*>"): lambda values: read(decoded(values)),
+    ("torch", r"torch\.(bool|u?int\d+|(b?float|complex)\d+)"): _of_tensor,
+}
+"""The readers by a column's library and a pattern of the names of its static type, as :func:`static_type` gives both.
+
+A reader gives every value what ``reading`` gives it alone, and a joined column the joined readings. A value that the
+library promotes to another type has the same reading, but for the pairs that ``tests/intake/test_columns.py`` lists. A
+type without a row is read value by value (:func:`_of_any`).
+"""
+
+
+def values_of(values: Any) -> Any:
+    """Return the values of a column one by one, each of the type it has: an array of numbers ``(n,)``, or a list.
+
+    Raises:
+        DataError: as for :func:`read`.
+    """
+    if not isinstance(values, np.ndarray | list | tuple):
+        typed = hasattr(values, "__array__") or isinstance(values, array | memoryview)
+        values = array_of(values) if typed else list(values)
+    if not isinstance(values, np.ndarray):
+        return values
+    if values.ndim > 1:  # a column of structures or arrays of polars
+        return [UNREADABLE] * len(values)
+    if isinstance(values, np.ma.MaskedArray):
+        return [None if gone else value for value, gone in zip(values.data, np.ma.getmaskarray(values), strict=True)]
+    if values.dtype.kind in "biuf":
+        return values
+    return list(values) if values.dtype.kind in "cmM" else values.tolist()
+
+
+def _numbers(plain: Any, kinds: set[type]) -> NDArray[np.float64] | None:
+    """All values where each is a number or None, or each a plain decimal or empty text: what reading each gives."""
+    try:
+        if kinds <= _PLAIN - {str, bytes}:
+            with np.errstate(over="ignore"):
+                return np.asarray(plain, np.float64)
+        decimal = kinds == {str} and not (joined := "".join(plain).encode("ascii")).translate(None, _OF_DECIMALS)
+        if not decimal or (len(joined) > LONGEST and max(map(len, plain)) > LONGEST):
+            return None
+        return np.fromiter(map(float, [text or "nan" for text in plain]), np.float64, len(plain))  # as _DECIMAL
+    except (TypeError, ValueError, OverflowError):  # UnicodeEncodeError is a ValueError
+        return None
+
+
+def array_of(column: Any) -> NDArray[Any]:
+    """A column of any library as numpy's array; a value that numpy cannot hold is :data:`UNREADABLE` in it.
+
+    Such are a text of Arrow that is not UTF-8, and a time of day beyond a day. They leave the others as they are. A
+    column whose type is Arrow's UUID holds UUIDs, and not their bytes.
+
+    Raises:
+        DataError: the column's type has no values that can be read.
+    """
+    column = decoded(column)
+    if getattr(getattr(column, "type", None), "extension_name", "") == "arrow.uuid":
+        return np.fromiter(column.to_pylist(), object, len(column))
+    try:
+        return np.asarray(column)
+    except Exception:  # of the library in its own way, and with the value in its words
+        if not hasattr(column, "__array__") or len(getattr(column, "shape", (0,))) != 1:
+            raise
+    if hasattr(column, "to_list"):  # numpy has no such type but Python does, as polars' integers of 128 bits
+        values = column.to_list()
+    else:
+        try:
+            np.asarray(column[:0])
+        except Exception:
+            raise DataError(
+                "a column has a type whose values cannot be read one by one, such as a union of Arrow; give it as "
+                "numbers, texts or dates"
+            ) from None
+        values = _by_halves(column)
+    return np.fromiter(values, object, len(values))
+
+
+def _by_halves(column: Any) -> list[Any]:
+    """The values as if each stood alone, in as few steps as those that cannot be converted allow."""
+    try:
+        array = np.asarray(column)
+    except Exception:
+        if len(column) == 1:
+            return [UNREADABLE]
+        middle = len(column) // 2
+        return _by_halves(column[:middle]) + _by_halves(column[middle:])
+    return list(array)
+
+
+def decoded(column: Any) -> Any:
+    """A column of Arrow itself where pandas holds one, and dictionaries of Arrow as their values.
+
+    Pandas makes times Python's, which end with the year 9999; and numpy is given the value of another record for a gap
+    in a dictionary.
+    """
+    if hasattr(getattr(column, "dtype", None), "pyarrow_dtype"):
+        column = getattr(column, "array", column).__arrow_array__()
+    kind: Any = getattr(column, "type", None)
+    return column.cast(kind.value_type) if hasattr(kind, "index_type") and hasattr(column, "cast") else column
+
+
+def alike(numbers: NDArray[np.float64], marks: Sequence[float] | NDArray[np.float64]) -> NDArray[np.float64]:
+    """The numbers, each replaced by the mark that it is the same as at 15 digits, where there is one.
+
+    Comparing what is returned with ``marks`` is comparing both at 15 digits; few numbers need the digits.
+
+    Args:
+        numbers: ``(n,)``; NaN stays.
+        marks: at least one, increasing, no two of them the same at 15 digits.
+    """
+    edges, out = np.asarray(marks, np.float64), numbers.copy()
+    place = np.searchsorted(edges, numbers)
+    for near in (edges[np.maximum(place - 1, 0)], edges[np.minimum(place, len(edges) - 1)]):
+        with np.errstate(over="ignore"):  # two ends of all floats are further apart than any float
+            close = np.flatnonzero((np.abs(numbers - near) <= _NEAR * np.abs(near)) & (numbers != near))
+        for at in close.tolist():
+            if same(float(numbers[at])) == same(float(near[at])):
+                out[at] = near[at]
+    return out
+
+
+@dataclass(frozen=True, eq=False)
+class Listed:
+    """Public values, as the values of records are compared with them: read alike, numbers at 15 digits.
+
+    Attributes:
+        numbers: those that are numbers, increasing.
+        places: of each of them, its place among all.
+        texts: the others' places.
+    """
+
+    numbers: NDArray[np.float64]
+    places: NDArray[np.intp]
+    texts: Mapping[str, int]
+
+    @classmethod
+    def of(cls, values: Sequence[Any]) -> Listed:
+        """The listed values, no two of which are read alike; a word for a gap is itself."""
+        readings = [word_of(value) or reading(value) for value in values]
+        numbers = sorted((value, place) for place, value in enumerate(readings) if isinstance(value, float))
+        texts = {value: place for place, value in enumerate(readings) if isinstance(value, str)}
+        return cls(np.array([n for n, _ in numbers], np.float64), np.array([p for _, p in numbers], np.intp), texts)
+
+    @property
+    def words(self) -> frozenset[str]:
+        """Those that mean a gap where they are not listed."""
+        return MISSING & self.texts.keys()
+
+    def places_of(self, column: Readings) -> NDArray[np.intp]:
+        """The place of each value among the listed ones, ``(n,)``; -1 where it is none of them."""
+        out = np.full(len(column.numbers), -1, np.intp)
+        if len(self.numbers):
+            numbers = alike(column.numbers, self.numbers)
+            near = np.minimum(np.searchsorted(self.numbers, numbers), len(self.numbers) - 1)
+            np.copyto(out, self.places[near], where=self.numbers[near] == numbers)
+        texts = column.each([self.texts.get(text, -1) for text in column.spoken], nothing=-1)
+        return np.where(column.are_texts, texts, out)

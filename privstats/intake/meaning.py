@@ -1,0 +1,278 @@
+"""What one value means: a number, a text or nothing. Pure functions of one value.
+
+No function here knows a container, a column or another value. Public names are checked here too: a schema and a
+declared column list values, and a record's value matches one of them where both are read alike.
+
+``columns`` reads whole columns, and gives each value the meaning that it has here. ``person_ids`` says whom an id
+names.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Sequence
+from datetime import UTC, date, datetime, time, timedelta
+from decimal import Decimal
+from numbers import Real
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from privstats.errors import SchemaError
+
+Reading: TypeAlias = float | str | None
+"""A finite number, a text, or None where nothing is given."""
+
+_INFINITE = frozenset(sign + word for sign in ("", "+", "-") for word in ("inf", "infinity"))
+_NAMED = ("#n/a", "#n/a n/a", "#na", "-1.#ind", "-1.#qnan", "-nan", "1.#ind", "1.#qnan", "<na>", "n/a", "na", "nan")
+MISSING = frozenset(("", *_NAMED, "nat", "none", "null")) | _INFINITE
+"""Texts that say that nothing is given, in any case: those that readers of tables know, and infinities."""
+
+UNREADABLE = "\x01"
+"""What values are read as that are no single value: which no public value can be, for theirs are printable."""
+
+LOST = "\ufffd"
+"""What decoders write for bytes that are no text in the encoding that was declared (U+FFFD): two texts that differed
+may be one with it. So no public value holds it, and no id; a value with it is none that is listed."""
+
+_DECIMAL = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+_ISO = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}(?:[T ][0-9]{2}:[0-9]{2}.*)?")
+_INTERVAL = re.compile(r"([\[(])([^,()\[\]]+),([^,()\[\]]+)([\])])")
+LONGEST = 1024
+"""Characters of a text: more than a public name has in any form; the time to normalise grows with the square."""
+
+_TRUTHS = {"true": 1.0, "false": 0.0}
+
+
+def reading(value: Any) -> Reading:
+    """One value as a number, a text, or None where nothing is given.
+
+    - None, NaN, pandas' NA and NaT, infinities, masked values, and the texts :data:`MISSING` are nothing.
+    - Numbers of any type are float64 first; truths are 1 and 0.
+    - A text is normalised (NFC) and stripped. If it is a plain decimal, it is that number (``007``, ``7.0`` and ``7e0``
+      are one value); ``true`` and ``false`` in any case are 1 and 0; an ISO date is written in one way, and so is an
+      interval (``(0.0, 10.0]`` is ``(0, 10]``, for a gap beside them makes whole edges floats).
+    - Dates are their ISO text, in UTC; any other single value is its text.
+    - What holds several values, a text of more than 1,024 characters, and what cannot say what it is: one and the same
+      text, which no public value is. Nothing is raised, whatever the value does.
+
+    Example:
+        >>> from privstats.intake.meaning import reading
+        >>> [reading(value) for value in ("007", 7, 7.0, " True", "n/a", None, "stage II", np.datetime64("2020-01-02"))]
+        [7.0, 7.0, 7.0, 1.0, None, None, 'stage II', '2020-01-02']
+    """
+    try:
+        return _reading(value)
+    except Exception:  # of its own methods, or deeper than Python goes: no value may stop the reading of others
+        return UNREADABLE
+
+
+def word_of(value: Any) -> str:
+    """The word of :data:`MISSING`, in small letters, that a text is; empty where it is none or blank.
+
+    Example:
+        >>> from privstats.intake.meaning import word_of
+        >>> [word_of(value) for value in (" None", b"NA", None, "light", "")]
+        ['none', 'na', '', '', '']
+    """
+    text = str(value, "utf-8", "replace") if isinstance(value, bytes) else value if isinstance(value, str) else ""
+    return word if (word := text.strip().lower()) in MISSING else ""
+
+
+def same(value: float) -> float:
+    """The number that a value counts as: itself at 15 digits, which every float64 keeps through a text.
+
+    Example:
+        >>> from privstats.intake.meaning import same
+        >>> same(0.1 + 0.2) == same(0.3)
+        True
+    """
+    return float(f"{value:.15g}")
+
+
+def _reading(value: Any) -> Reading:
+    match value:
+        case str():
+            return _of_text(str.__str__(value))
+        case bytes() | bytearray():
+            return _of_text(value.decode("utf-8", "replace"))
+        case _ if value is None or value is np.ma.masked:
+            return None
+        case np.datetime64() | np.timedelta64():  # before numbers, for numpy takes a span for an integer
+            return None if np.isnat(value) else _of_numpys_time(value)
+        case bool() | int() | float() | np.bool_() | Decimal() | Real():
+            return of_number(value)
+        case date() | timedelta():
+            return _of_date(value)
+        case complex() | np.complexfloating() if value.imag == 0:
+            return of_number(value.real)
+        case np.ndarray() if not value.ndim:
+            return reading(value[()])
+    for name in ("as_py", "item"):  # a scalar of Arrow, or of torch
+        if hasattr(value, name) and getattr(value, "ndim", 0) == 0 and not isinstance(value, np.ndarray):
+            return reading(getattr(value, name)())
+    if hasattr(type(value), "__len__") or hasattr(type(value), "__iter__"):
+        return UNREADABLE
+    return None if _is_nothing(value) else _of_text(str(value))
+
+
+def of_number(value: Any) -> float | None:
+    """A number of any type as a float; None where it is not finite or beyond every float."""
+    try:
+        number = float(value)
+    except (OverflowError, ValueError):  # a whole number beyond every float; a signalling NaN
+        return None
+    return number + 0.0 if math.isfinite(number) else None  # -0 is 0
+
+
+def _of_date(value: Any) -> Reading:
+    """Of pandas' times numpy's, which hold years that Python's do not."""
+    for name in ("to_datetime64", "to_timedelta64"):
+        if hasattr(value, name):
+            return reading(getattr(value, name)())
+    return None if _is_nothing(value) else _of_time(value)
+
+
+def is_decimal(value: Any) -> bool:
+    """Whether a value is a text of a plain decimal."""
+    return type(value) is str and len(value) <= LONGEST and _DECIMAL.fullmatch(value) is not None
+
+
+def _of_text(text: str) -> Reading:
+    if is_decimal(text):  # nearly always, and nothing below changes one
+        return of_number(text)
+    text = text.replace("\0", "").strip()  # numpy's texts lose what is 0 at their end
+    if len(text) > LONGEST:
+        return UNREADABLE
+    text = unicodedata.normalize("NFC", text).strip()
+    if _DECIMAL.fullmatch(text):
+        return of_number(text)
+    small = text.lower()
+    if small in MISSING:
+        return None
+    if small in _TRUTHS:
+        return _TRUTHS[small]
+    if _ISO.fullmatch(text):
+        try:
+            return _of_time(datetime.fromisoformat(text))
+        except ValueError:  # the 31st of April is a text
+            return text
+    if text[:1] in ("(", "[") and (ends := _INTERVAL.fullmatch(text)):
+        first, low, high, last = ends.groups()
+        return f"{first}{_of_end(low)}, {_of_end(high)}{last}"
+    return text
+
+
+def _of_end(text: str) -> str:
+    """An end of an interval: a number at 15 digits, or a text."""
+    end = _of_text(text)
+    return text.strip() if end is None else f"{end:.15g}" if isinstance(end, float) else end
+
+
+def _of_time(value: Any) -> str:
+    """A date, a time or a span in one form; numpy gives an integer where it is beyond the year 9999."""
+    if isinstance(value, timedelta):
+        return f"{value // timedelta(microseconds=1)} us"
+    if not isinstance(value, datetime):
+        return value.isoformat() if isinstance(value, date) else f"{value} us"
+    if value.tzinfo is not None:
+        try:
+            value = value.astimezone(UTC)
+        except OverflowError:
+            return str(value.isoformat())
+    at = datetime(value.year, value.month, value.day, value.hour, value.minute, value.second, value.microsecond)
+    return at.date().isoformat() if at.time() == time() else at.isoformat()
+
+
+def _of_numpys_time(value: np.datetime64 | np.timedelta64) -> str:
+    """In microseconds, unless there are more of them than numpy counts: its count starts again, at a time long past."""
+    micros = value.astype(f"{value.dtype.str[1:3]}[us]")
+    coarse = np.datetime_data(value.dtype)[0] not in ("us", "ns", "ps", "fs", "as")
+    if coarse and micros.astype(value.dtype).astype(np.int64) != value.astype(np.int64):
+        return UNREADABLE
+    return _of_time(micros.item())
+
+
+def _is_nothing(value: Any) -> bool:
+    """Whether a value differs from itself, as NaT does, or cannot be compared, as pandas' NA."""
+    try:
+        return bool(value != value)
+    except TypeError:
+        return True
+    except ValueError:  # an array is something
+        return False
+
+
+_LONGEST_SHOWN, _MOST_SHOWN = 40, 8
+_LONGEST_NAME = 200
+_LARGEST_INTEGER = 1 << 53  # up to which float64 has every whole number
+
+
+def checked_names(field: str, names: Any, count: int | None = None, of: str = "") -> tuple[str, ...] | None:
+    """Different texts without control characters, as a tuple; None where there are none."""
+    if names is None:
+        return None
+    if not isinstance(names, tuple | list) or not all(isinstance(name, str) for name in names):
+        raise SchemaError(f"{field} must be a tuple of texts, for example ('cat', 'dog'), got {shown(names)}")
+    for name in names:
+        if not 0 < len(name) <= _LONGEST_NAME or not name.isprintable() or name != name.strip():
+            raise SchemaError(
+                f"{field} holds {shown(name)}; a name has 1 to {_LONGEST_NAME} printable characters, "
+                "and no space at either end"
+            )
+    if len(set(names)) != len(names):
+        twice = Counter(names).most_common(1)[0][0]
+        raise SchemaError(f"{field} holds {shown(twice)} twice; names tell things apart, so use each once")
+    if count is not None and len(names) != count:
+        raise SchemaError(f"{field} holds {len(names)} names but {of}={count}; name each once, in order")
+    return tuple(str(name) for name in names)
+
+
+def check_distinct(field: str, values: Sequence[Any], *, words: bool = False) -> None:
+    """Refuse public values that no value of a record could be matched with.
+
+    These are one that is read as missing, unless ``words`` may be listed, two that are read as the same, and one with a
+    character that was lost in decoding, which may stand for several.
+
+    Raises:
+        SchemaError: naming the first such value.
+    """
+    known: dict[Reading, Any] = {}
+    for value in values:
+        read = (words and word_of(value)) or reading(value)
+        if read is None:
+            raise SchemaError(
+                f"{field} holds {shown(value)}, which is read as a missing value, in every container: write it in "
+                "other words, such as 'nothing found'"
+            )
+        if isinstance(read, str) and LOST in read:
+            raise SchemaError(
+                f"{field} holds {shown(value)}, of which a character was lost, so several values may look like it: "
+                "read the file again in its own encoding"
+            )
+        if isinstance(read, float) and abs(read) >= _LARGEST_INTEGER:
+            refusal = f"{field} holds {shown(value)}, and from 2**53 on numbers run together: put a letter before it"
+            raise SchemaError(refusal)
+        key = same(read) if isinstance(read, float) else read
+        if key in known:
+            raise SchemaError(
+                f"{field} holds {shown(known[key])} and {shown(value)}, which are read as one value, in every "
+                "container: put a letter before them"
+            )
+        known[key] = value
+
+
+def shown(value: object) -> str:
+    """A schema is public: a short text or number may be shown, anything else is named by its type."""
+    if not isinstance(value, str | int | float) or len(repr(value)) > _LONGEST_SHOWN:
+        return type(value).__name__
+    return repr(str(value)) if isinstance(value, str) else repr(value)  # numpy's texts say that they are numpy's
+
+
+def listed(names: list[str] | tuple[str, ...]) -> str:
+    """Return names of the plan, which are public, for a message: all of a few, the first of many."""
+    first = ", ".join(map(repr, names[:_MOST_SHOWN]))
+    return first if len(names) <= _MOST_SHOWN else f"{first} and {len(names) - _MOST_SHOWN} more"

@@ -1,0 +1,314 @@
+"""Tables of records in any container: frames, mappings of columns, arrays, lists, sparse matrices and tensors.
+
+:func:`table_of` distinguishes the libraries. What it returns has records, rows and columns. Static types alone decide
+how these are read: no value of a record decides how another one is read.
+``frames`` has tables that are not in memory yet, ``arrays`` files, sparse matrices and tensors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import issparse
+
+from privstats.errors import DataError, RecordError
+from privstats.intake.arrays import sparse_rows
+from privstats.intake.column_names import require_records
+from privstats.intake.columns import Readings, array_of, read
+from privstats.intake.meaning import listed
+
+_NUMBERS = frozenset((bool, int, float, *(kind for kind in np.sctypeDict.values() if np.dtype(kind).kind in "fiub")))
+
+
+class Declaration(Protocol):
+    """Declared columns of a table, such as :class:`privstats.Cells`: what readers of tables need to know of them."""
+
+    @property
+    def columns(self) -> Sequence[Any]:
+        """The columns, each with a name."""
+
+    def read(self, table: Any) -> Codes:
+        """Return the codes of records."""
+
+
+class Codes:
+    """Codes of records of declared columns.
+
+    Attributes:
+        codes: float64 ``(n, J)``, a column for each declared one; NaN where nothing is given.
+        unread: by column, how many values it cannot read, which count as missing; only those above 0.
+    """
+
+    def __init__(self, codes: NDArray[np.float64], unread: Mapping[str, int]) -> None:
+        self.codes, self.unread = codes, unread
+        self.shape, self.dtype = codes.shape, codes.dtype
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        return np.array(self.codes, dtype, copy=copy)
+
+    def __getitem__(self, where: Any) -> Codes:
+        """Some records; what could not be read is counted for all of them."""
+        return Codes(self.codes[where], self.unread)
+
+
+def is_list(values: Any) -> bool:
+    """Whether values come one by one, as in a list, tuple or deque: each has a type of its own."""
+    return isinstance(values, Sequence) and not isinstance(values, str | bytes | bytearray | memoryview)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Table:
+    """Records in one container, or one column of them.
+
+    Attributes:
+        records: how many.
+        take: some rows, by their places or a slice, in a container of the same kind.
+        columns: the columns, each as its library holds it.
+        select: some columns, by their places, in a container of the same kind.
+    """
+
+    records: int
+    take: Callable[[Any], Any]
+    columns: Callable[[], list[Any]]
+    select: Callable[[Sequence[int]], Any]
+
+
+def table_of(X: Any) -> Table:
+    """Return the table of a container of records in memory, or of one column of them.
+
+    Raises:
+        DataError: no rows can be taken of it.
+
+    Example:
+        >>> table = table_of({"age": [40, 50], "sex": ["f", "m"]})
+        >>> table.records, table.take(np.array([1])), table.select([0])
+        (2, {'age': [50], 'sex': ['m']}, {'age': [40, 50]})
+    """
+    names = names_of_columns(X) or []
+    if is_list(X):
+        rows_of = lambda rows: X[rows] if isinstance(rows, slice) else [X[place] for place in rows.tolist()]  # noqa: E731
+        return Table(len(X), rows_of, lambda: [X], lambda _: X)
+    if hasattr(X, "take") and hasattr(X, "to_pylist"):  # of Arrow
+        rows_of = lambda rows: X[rows] if isinstance(rows, slice) else X.take(rows)  # noqa: E731
+        return Table(len(X), rows_of, lambda: [X[name] for name in names], lambda places: X.select(list(places)))
+    if isinstance(X, Mapping) or (names and not hasattr(X, "shape")):
+        parts = {name: table_of(X[name]) for name in names}
+        return Table(
+            min((part.records for part in parts.values()), default=0),
+            lambda rows: {name: part.take(rows) for name, part in parts.items()},
+            lambda: [X[name] for name in names],
+            lambda places: {names[place]: X[names[place]] for place in places},
+        )
+    if not hasattr(X, "shape") or not hasattr(X, "__getitem__"):
+        kind = type(X).__name__
+        raise DataError(f"no rows of one person can be taken of a {kind}; give arrays, a frame or columns by name")
+    records = int(X.shape[0]) if X.shape else 0
+    if hasattr(X, "iloc"):  # of pandas
+        columns = lambda: [X.iloc[:, place] for place in range(len(names))]  # noqa: E731
+        return Table(records, lambda rows: X.iloc[rows], columns, lambda places: X.iloc[:, places])
+    if names:  # of polars, or another library
+        columns = lambda: [X[name] for name in names]  # noqa: E731
+        return Table(records, lambda rows: X[rows], columns, lambda places: X.select([names[at] for at in places]))
+    held = sparse_rows(X, "X") if issparse(X) else X
+    return Table(records, lambda rows: held[rows], lambda: list(held.T), lambda places: held[:, places])
+
+
+def part_of(column: Any, where: slice) -> Any:
+    """Return some values of a column, as its container has them."""
+    return table_of(column if hasattr(column, "__getitem__") else array_of(column)).take(where)
+
+
+def is_frame(values: Any) -> bool:
+    """Return whether this is a table in memory with names: others give their rows in an order of their own."""
+    return names_of_columns(values) is not None and any(hasattr(values, name) for name in ("to_numpy", "to_pylist"))
+
+
+def has_order(column: Any) -> bool:
+    """Return whether the values of a column have an order: a set has none, and neither has a single value."""
+    return any(hasattr(column, name) for name in ("__getitem__", "__array__")) and getattr(column, "ndim", 1) != 0
+
+
+def names_of_columns(X: Any) -> list[Any] | None:
+    """Return the column names of a frame or a mapping; None for any other object.
+
+    Raises:
+        DataError: it holds synthetic rows.
+    """
+    if isinstance(X, Mapping):
+        require_records(X)
+        return list(X)
+    columns = getattr(X, "column_names", None)  # Arrow's `columns` are the data
+    if columns is None:
+        columns = getattr(X, "columns", None)
+    if columns is None or callable(columns):
+        return None
+    require_records(names := list(columns))
+    return names
+
+
+def _as_numbers(X: Any) -> NDArray[Any] | None:
+    """Return a frame as one array of numbers; None unless the static types of all columns are of numbers.
+
+    The types alone decide. A shortcut that asked the array would read a column of dates in two ways: as numbers beside
+    numbers, and as dates beside a gap in any other column.
+    """
+    if hasattr(X, "iloc"):  # of pandas, whose nullable types have names of polars
+        fits = all(isinstance(kind, np.dtype) and kind.kind in "fiu" for kind in X.dtypes)
+    else:
+        types = getattr(X, "dtypes", None) or getattr(getattr(X, "schema", None), "types", None)
+        fits = isinstance(types, list) and len(types) > 0 and {str(kind) for kind in types} <= _TYPES_OF_NUMBERS
+    return np.asarray(X) if fits else None
+
+
+_TYPES_OF_NUMBERS = frozenset(
+    (
+        *("halffloat", "float", "double", "Float32", "Float64"),
+        *(f"{name}{bits}" for name in ("int", "uint", "Int", "UInt") for bits in (8, 16, 32, 64)),
+    )
+)
+"""Names that Arrow and polars give to the types of columns whose values are all numbers or missing."""
+
+
+def ordered_columns(X: Any, names: tuple[str, ...] | None, *, gaps: bool = False) -> Any:
+    """Return a frame's columns in the order of ``names``, shape ``(n, len(names))``; anything else as it stands.
+
+    Arrays, and columns without names (0, 1, 2, ... in order), are taken as they are; so is every container where the
+    plan has no names.
+
+    Args:
+        X: any container of records; one with ``column_names`` or ``columns`` is taken for a frame.
+        names: the schema's ``feature_names``.
+        gaps: a text stays a text, in :class:`ReadRows`, and what is missing is NaN; else texts are refused.
+
+    Raises:
+        DataError: the columns are not exactly the plan's.
+        RecordError: without ``gaps``, a column holds a text.
+    """
+    columns = names_of_columns(X)
+    if columns is None or isinstance(X, Mapping):
+        return X
+    if names is None or columns == list(range(len(columns))):
+        names = None
+    elif len(columns) != len(names) or set(columns) != set(names):
+        missing = [name for name in names if name not in set(columns)]
+        more = f"has columns besides the plan's, or one of them twice, {len(columns)} for its {len(names)}"
+        lacks = f"lacks {listed(missing)}" if missing else more
+        raise DataError(f"X {lacks}; give exactly the columns of the plan's feature_names, in any order")
+    places = list(range(len(columns))) if names is None else [columns.index(name) for name in names]
+    if (numbers := _as_numbers(X)) is not None:
+        return numbers if places == sorted(places) else numbers[:, places]
+    held = table_of(X).columns()
+    result = [read(held[place]) for place in places]
+    texts = [columns[place] for place, column in zip(places, result, strict=True) if column.are_texts.any()]
+    if texts and not gaps:
+        where = "" if names is None else f" in {listed(texts)}"  # names of the plan are public, others may not be
+        raise RecordError(
+            f"X holds values that are no numbers{where}; code them as numbers, such as 0 and 1, or count them as "
+            "Categories of a CountSchema"
+        )
+    if not result:
+        return np.empty((len(X), 0))
+    return ReadRows(result) if texts else side_by_side(result)
+
+
+class ReadRows:
+    """Rows of columns that are read already, of which one holds a text.
+
+    Attributes:
+        readings: of each column.
+        shape: ``(n, columns)``.
+        dtype: object.
+    """
+
+    dtype = np.dtype(object)
+
+    def __init__(self, readings: Sequence[Readings]) -> None:
+        self.readings, self.shape = readings, (len(readings[0].numbers), len(readings))
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        return np.array(side_by_side(self.readings), dtype, copy=copy)
+
+    def __getitem__(self, where: slice) -> ReadRows:
+        """Consecutive rows."""
+        return ReadRows([column.part(where) for column in self.readings])
+
+
+def side_by_side(columns: Sequence[Readings]) -> NDArray[Any]:
+    """Columns of readings as rows, float64 ``(n, columns)``; of objects where one holds a text, which stays there."""
+    return np.column_stack([column.plain for column in columns])
+
+
+def of_list(rows: Sequence[Any]) -> NDArray[Any]:
+    """A list as an array: of numbers where all are, else of objects, each as it stands.
+
+    numpy alone would give all of them the type of one, and write a float32 anew beside a text.
+
+    Raises:
+        ValueError: its rows have different lengths.
+    """
+    if (plain := plain_numbers(rows)) is not None:
+        return plain
+    several = [row_entries(row) for row in rows]
+    widths = {-1 if entries is None else len(entries) for entries in several}
+    if len(widths) > 1:
+        raise ValueError("rows of different lengths")
+    if (width := widths.pop()) >= 0:
+        return rectangle(rows, width)
+    return np.fromiter(rows, object, len(rows))
+
+
+def rectangle(rows: Sequence[Any], width: int) -> NDArray[Any]:
+    """Lists as an array, of numbers where all are, else of objects; a row of another length is None throughout."""
+    plain = plain_numbers(rows)
+    if plain is not None and (plain.shape == (len(rows), width) or (width == 1 and plain.shape == (len(rows),))):
+        return plain.reshape(len(rows), width)
+    out = np.full((len(rows), width), None, object)
+    for place, row in enumerate(rows):
+        entries = row_entries(row)
+        if entries is None:
+            entries = (row,)
+        if len(entries) == width:
+            for column, entry in enumerate(entries):
+                out[place, column] = entry
+        elif width == 1:
+            out[place, 0] = row  # which is read as what no value is
+    return out
+
+
+def plain_numbers(rows: Sequence[Any]) -> NDArray[Any] | None:
+    """Lists as numpy reads them, where all are numbers and of one length: a shortcut to what each is read as."""
+    kinds = set(map(type, rows))
+    if not kinds <= _NUMBERS:
+        kinds = set()
+        for row in rows:
+            if type(row) in (list, tuple):
+                kinds.update(map(type, row))
+            elif type(row) is not np.ndarray or row.dtype.kind not in "fiub":
+                return None
+    if not kinds <= _NUMBERS:
+        return None
+    try:
+        array = np.asarray(rows)
+    except (OverflowError, ValueError):
+        return None
+    return array if array.dtype.kind in "fiub" else None
+
+
+def row_entries(row: Any) -> Sequence[Any] | None:
+    """The entries of a row that is a list, or an array of one dimension; None of a single value."""
+    try:
+        if is_list(row):
+            return list(row) if isinstance(row, list | tuple) else row  # a class may have methods of its own
+        return list(row) if hasattr(row, "__array__") and getattr(row, "ndim", 1) == 1 else None
+    except Exception:  # it is no row
+        return ()
