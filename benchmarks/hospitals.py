@@ -24,7 +24,7 @@ NOTES = ("stable", "see letter", "was seen by the night shift", "walks with a st
 
 @dataclass(frozen=True)
 class Hospital:
-    """One of them: its patients differ from the other's, so what decides at one is rare at the other."""
+    """One of two hospitals: their patients differ, so what decides at one is rare at the other."""
 
     seed: int
     records: int

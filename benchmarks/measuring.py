@@ -1,4 +1,4 @@
-"""What every benchmark here needs: one timer, one table, one JSON file for one command.
+"""Shared parts of all benchmarks: one timer, one table, one JSON file for one command.
 
 A benchmark is a function from its options to named tables; :func:`command` gives it ``--quick``, ``--save`` and
 ``--json``. Times are the least of repeats taken in turns, so that a busy machine disturbs all candidates alike.
@@ -100,7 +100,7 @@ def command(
 
 
 def child(words: Sequence[str], **options: Any) -> str:
-    """What a program prints, run to its end; one that fails raises an error with the last line of its own.
+    """Run a program to its end and return its output; one that fails raises an error with its last line.
 
     Args:
         words: the program and its arguments.
@@ -175,7 +175,7 @@ def show(title: str, rows: Rows) -> None:
 
 
 def machine() -> dict[str, Any]:
-    """What the numbers were measured on."""
+    """Describe the machine of the measurements."""
     return {
         "processor": _processor(),
         "cores": os.cpu_count(),

@@ -1,4 +1,4 @@
-"""Which unit tests and which audits see each deliberate bug of ``tests/mutation``.
+"""List which unit tests and which audits see each deliberate bug of ``tests/mutation``.
 
     python -m benchmarks.mutation --save
 

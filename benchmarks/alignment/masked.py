@@ -1,4 +1,5 @@
-"""What a masked round still changes: the share of predictions that differ from those of the plaintext iteration's end.
+"""Measure what a masked round still changes: the share of predictions that differ from those at the plaintext
+iteration's end.
 
     python -m benchmarks.alignment.masked --save
 

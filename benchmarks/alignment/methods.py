@@ -80,7 +80,7 @@ class Clients:
 
 @dataclass(frozen=True)
 class Aligned:
-    """What came of a method.
+    """Result of a method.
 
     Attributes:
         scores: from a client and its test rows to log-probabilities, ``(n, C)``.
@@ -102,7 +102,7 @@ def slot(clients: Clients, rounds: int | None) -> Aligned:
 
 
 def slot_to(clients: Clients, reference: Array) -> Aligned:
-    """The same, to any common covariance."""
+    """Map the clients as ``slot`` does, to any common covariance."""
     maps = [_toward(covariance, reference) for covariance in clients.covariances]
 
     def moved(client: int, rows: Array) -> Array:
@@ -176,7 +176,7 @@ class _Governing:
 
 @dataclass(frozen=True)
 class _Sums:
-    """What a head needs of a release, without a cohort and a protocol."""
+    """The parts of a release that a head needs, without a cohort and a protocol."""
 
     plan: _Governing
     moments: RealWithinMoments

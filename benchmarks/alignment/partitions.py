@@ -1,4 +1,4 @@
-"""How records of several domains are given to clients whose label mixes differ, and how a client's test set is weighed.
+"""Partition records of several domains over clients with different label mixes, and weigh each client's test set.
 
 The authors' protocol (one client a domain, per-class Dirichlet) and several clients a domain. Indices and weights only.
 """

@@ -121,7 +121,7 @@ def parts_of(digits: Digits, partition: str, alpha: float, rng: np.random.Genera
 
 
 def clients_of(digits: Digits, parts: list[Part]) -> Clients:
-    """Their training records."""
+    """Return the clients' training records."""
     return Clients(tuple(digits.rows[part.train] for part in parts), tuple(digits.labels[part.train] for part in parts))
 
 

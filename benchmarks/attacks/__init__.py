@@ -1,1 +1,1 @@
-"""What the attacks get out of sums: the facts of the documentation, each from one command."""
+"""Measure what attacks recover from sums: the facts of the documentation, each from one command."""

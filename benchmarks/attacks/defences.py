@@ -1,4 +1,4 @@
-"""The same attacks under every defence, from no masking to local noise; digits, 30 records per class, 20 clients.
+"""Run the attacks under every defence, from no masking to local noise; digits, 30 records per class, 20 clients.
 
 python -m benchmarks.attacks.defences --save
 """

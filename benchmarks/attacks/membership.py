@@ -1,4 +1,5 @@
-"""Who is in the sums: likelihood ratio, quadratic, span; the informed attacker on the ceiling; releases that add up.
+"""Measure membership inference: likelihood ratio, quadratic, span; the informed attacker on the ceiling; releases that
+add up.
 
 python -m benchmarks.attacks.membership --save
 """
@@ -71,7 +72,7 @@ def informed(trials: int, quick: bool) -> Iterator[Row]:
 
 
 def releases(count: int, trials: int) -> Row:
-    """The same attacker with several releases of the same records."""
+    """Run the attacker with several releases of the same records."""
     plan = _noisy("NA", 1.0)
     who = _informed() if count == 1 else dataclasses.replace(_informed(), sees="releases", releases=count)
     game = Game(

@@ -1,4 +1,4 @@
-"""From sums to pictures: the FedCGS scenario, four samples of a class, on digits and, where it is, Fashion-MNIST.
+"""Recover pictures from sums: the FedCGS scenario, four samples of a class, on digits and, if present, Fashion-MNIST.
 
 python -m benchmarks.attacks.pictures --save
 """

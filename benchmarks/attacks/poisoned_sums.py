@@ -1,4 +1,5 @@
-"""What one liar of twenty does to a model, by what its report must prove: nothing, a norm, moments, or real records.
+"""Measure what one lying client of twenty does to a model, by what its report must prove: nothing, a norm, moments, or
+real records.
 
     OMP_NUM_THREADS=1 python -m benchmarks.attacks.poisoned_sums --save
 
@@ -75,7 +76,7 @@ class Study:
         return plan_of(self.schema, len(self.X), ps.NoPrivacy(), validity)
 
     def parts(self, plan: ps.Plan | None = None) -> list[Any]:
-        """What the clients measure, in a round at the values that its plan publishes."""
+        """Return the clients' measurements, in a round at the values that its plan publishes."""
         schema, values = (self.schema, None) if plan is None else (plan.schema, plan.published)
         rows = [(self.X[k::CLIENTS], self.y[k::CLIENTS]) for k in range(CLIENTS)]
         return [ps.measure(schema, X, y, published=values) for X, y in rows]
@@ -155,7 +156,7 @@ def climbs(study: Study, steps: int) -> Mapping[Level, Lie]:
 
 
 def facts(study: Study) -> Row:
-    """How many records there are, and what comes out without a lie."""
+    """Return the number of records, and the result without a lie."""
     plan, parts = study.plan("none"), [flatten(part) for part in study.parts()]
     everybody = tuple(range(CLIENTS))
     whole = ps.Release(plan, np.sum(parts, axis=0), everybody)
@@ -225,7 +226,7 @@ def of_norm(plan: ps.Plan, parts: list[Vector], *, most: int, sign: int, kappa: 
 
 
 def of_records(plan: ps.Plan, parts: list[Vector], *, lie: Lie) -> Vector:  # noqa: ARG001
-    """What the invented records of the first sum add to a round."""
+    """Return the contribution of the first sum's invented records to a round."""
     times = lie.weights[0].astype(np.int64)
     X, y = np.repeat(lie.X, times, axis=0), np.repeat(lie.y, times)
     return flatten(ps.measure(plan.schema, X, y, published=plan.published))

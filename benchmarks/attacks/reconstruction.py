@@ -36,7 +36,7 @@ ASKED = {("not negative", 7): 1.0, ("not negative", 10): 0.84, ("not negative", 
 
 
 def tables(options: argparse.Namespace) -> Tables:
-    """From one record to a hundred, then under noise."""
+    """Yield tables from one record to a hundred, then under noise."""
     trials = 2 if options.quick else 8
     yield "one and two records: largest error of a coordinate", [few(kind) for kind in ("real", "grid")]
     yield "half-zero ReLU records, d = 512", [relu(n) for n in ((30,) if options.quick else (30, 100))]
@@ -98,7 +98,7 @@ def convolved(trials: int, quick: bool) -> Iterator[Row]:
 
 
 def noisy(epsilon: float, trials: int) -> Row:
-    """What is left of attack 4 in the noise of a plan; pixels are scaled to norm at most 1."""
+    """Measure what remains of attack 4 in the noise of a plan; pixels are scaled to norm at most 1."""
     X, y = load_digits(return_X_y=True)
     X = X / np.linalg.norm(X, axis=1).max()
     sigma = levels(epsilon)

@@ -1,4 +1,4 @@
-"""How fast noise is drawn and calibrated, and what other libraries say and need for the same.
+"""Measure how fast noise is drawn and calibrated, compared with other libraries.
 
     python -m benchmarks.dp.noise [--samples 131072] --save
 
@@ -67,7 +67,7 @@ def sampler_rates(samples: int, repeats: int) -> Rows:
 
 
 def other_rates(least: float, repeats: int) -> Rows:
-    """The same for exact samplers of other libraries, at the sigmas that they can draw in reasonable time."""
+    """Measure exact samplers of other libraries, at the sigmas that they can draw in reasonable time."""
     rows: list[Row] = []
     others = (
         ("opendp discrete", opendp_sampler(), 20_000, (17.3, 2.0**20)),
@@ -99,7 +99,7 @@ def opendp_sampler() -> Callable[[float, int], Any] | str:
 
 
 def diffprivlib_mechanisms() -> Any:
-    """Its mechanisms alone: its models need an older scikit-learn, and importing them fails."""
+    """Import diffprivlib's mechanisms alone: its models need an older scikit-learn, and importing them fails."""
     for name in ("diffprivlib.models", "diffprivlib.tools"):
         sys.modules.setdefault(name, types.ModuleType(name))
     import diffprivlib.mechanisms
@@ -137,7 +137,7 @@ def calibration_times(repeats: int, *, others: bool) -> Rows:
 
 
 def other_calibrations(repeats: int) -> Rows:
-    """The same for other libraries, with the sigma that they choose at sensitivity 1."""
+    """Measure the calibrations of other libraries, with the sigma that they choose at sensitivity 1."""
     rows: list[Row] = []
     try:
         from opacus.accountants.utils import get_noise_multiplier
@@ -177,7 +177,7 @@ def opinions(epsilons: tuple[float, ...]) -> Rows:
 
 
 def options(parser: argparse.ArgumentParser) -> None:
-    """How many."""
+    """Add the benchmark's options."""
     parser.add_argument("--samples", type=int, default=1 << 17, help="samples per sampler measurement")
 
 

@@ -93,7 +93,7 @@ def tables(options: argparse.Namespace) -> Tables:
 
 
 def options(parser: argparse.ArgumentParser) -> None:
-    """Which crowd."""
+    """Add the benchmark's options."""
     parser.add_argument("--only", default="", help="the name of one run")
 
 

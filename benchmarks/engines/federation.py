@@ -1,4 +1,4 @@
-"""What Flower costs: sessions of five parties as processes, and the same folders in one process.
+"""Measure what Flower costs: sessions of five parties as processes, and the same folders in one process.
 
     python -m benchmarks.engines.federation [--quick] [--runs 5] [--before before.json] --save
 
@@ -41,7 +41,7 @@ _STEP = re.compile(r"step (\w+): (\d+) of \d+ answered in ([\d.]+) s, ([\d,]+) b
 
 
 def envelopes(sizes: tuple[int, ...]) -> Rows:
-    """What Flower sends beside the bytes of one message, and in how many pieces; headers of HTTP come on top."""
+    """Measure what Flower sends in addition to one message, and in how many pieces; headers of HTTP come on top."""
     rows = []
     for size in sizes:  # random, since Flower sends equal pieces once
         pieces = get_all_nested_objects(records.pack("step", os.urandom(size)))

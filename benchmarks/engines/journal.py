@@ -1,4 +1,5 @@
-"""What a leader's journal costs a report: processor time, waits for the disk, bytes written a byte received.
+"""Measure what a leader's journal costs per report: processor time, waits for the disk, bytes written per byte
+received.
 
     python -m benchmarks.engines.journal [--quick] [--before CHECKOUT] --save
 
@@ -189,7 +190,7 @@ def alone(sent: Sent) -> Row:
 
 
 def logged(sent: Sent) -> Row:
-    """The same bytes in a log, sealed and waited for in groups."""
+    """Write the bytes to a log, sealed and waited for in groups."""
     meter = Meter()
     with tempfile.TemporaryDirectory(dir=Path.cwd()) as place, meter:
         log = RecordLog(Path(place) / "log", _KEY)
@@ -243,7 +244,7 @@ def tables(options: argparse.Namespace) -> Tables:
 
 
 def options(parser: argparse.ArgumentParser) -> None:
-    """Where another version lies."""
+    """Add the benchmark's options."""
     parser.add_argument("--before", type=Path, help="a checkout of an earlier version, to be measured first")
 
 

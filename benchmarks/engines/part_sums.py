@@ -1,4 +1,4 @@
-"""What it costs a leader to sum settled parts itself, and to leave them to others; and what it costs those.
+"""Measure what it costs a leader to sum settled parts itself, and to leave them to others; and what it costs those.
 
     python -m benchmarks.engines.part_sums [--quick] --save
 

@@ -1,4 +1,5 @@
-"""How a session between machines grows: parties in the simulation and as processes, requests, and a large upload.
+"""Measure how a session between machines grows: parties in the simulation and as processes, requests, and a large
+upload.
 
     python -m benchmarks.engines.scale [--quick] --save
 

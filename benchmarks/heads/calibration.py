@@ -1,4 +1,4 @@
-"""How far the probabilities of LDA can be trusted: of one release, behind a noisy mean, and calibrated there.
+"""Measure how far LDA's probabilities can be trusted: from one release, after a noisy mean, and calibrated there.
 
     python -m benchmarks.heads.calibration --save
 

@@ -1,4 +1,4 @@
-"""What a noisy mean first is worth to LDA of one release, beside a refined softmax of as many sessions.
+"""Measure what a noisy mean first is worth to LDA of one release, compared with a refined softmax of as many sessions.
 
     python -m benchmarks.heads.centred --save
 
@@ -35,7 +35,7 @@ FIRST_SEED = {"classes": 0, "mean": 1_000, "calibration": 2_000}
 
 
 def options(parser: argparse.ArgumentParser) -> None:
-    """How often, and of what."""
+    """Add the benchmark's options."""
     parser.add_argument("--draws", type=int, default=10)
     parser.add_argument("--tasks", nargs="+", choices=TASKS, default=TASKS)
     parser.add_argument("--keep", action="store_true", help="keep saved tables that this run does not measure")
@@ -84,7 +84,7 @@ def scores(split: Split, epsilon: float, seed: int, records: Records) -> tuple[f
 
 
 def released(course: Single | ps.Centred, split: Split, records: Records, seed: int) -> Any:
-    """What the head of a course reads: the release of one, and of more their list.
+    """Return the input of a course's head: the only release, or the list of several.
 
     A round's noise depends on its kind of sums and the draw alone.
     """

@@ -1,4 +1,4 @@
-"""What a second session that chooses between three heads is worth: one sum of hits, at 2 % of mu^2.
+"""Measure what a second session that chooses between three heads is worth: one sum of hits, at 2 % of mu^2.
 
     python -m benchmarks.heads.check_round --save
 

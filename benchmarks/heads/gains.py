@@ -42,7 +42,7 @@ def gains(found: NDArray[np.float64], models: Sequence[str], epsilons: Sequence[
 
 
 def public_options(parser: argparse.ArgumentParser) -> None:
-    """How often, and on what, public records are compared."""
+    """Add the options of a comparison with public records."""
     parser.add_argument("--draws", type=int, default=10)
     parser.add_argument("--tasks", nargs="+", choices=_TASKS, default=list(_TASKS))
     parser.add_argument("--keep", action="store_true", help="keep saved tables that this run does not measure")

@@ -1,4 +1,4 @@
-"""How often strong noise costs a head a whole class: draws in which a class that LDA tells is never predicted.
+"""Measure how often strong noise costs a head a class: draws in which a class that LDA predicts is never predicted.
 
     python -m benchmarks.heads.lost --save
 
@@ -37,7 +37,7 @@ _LOST, _TOLD = 0.05, 0.5
 
 
 def options(parser: argparse.ArgumentParser) -> None:
-    """How often."""
+    """Add the benchmark's options."""
     parser.add_argument("--draws", type=int, help="noise draws of every cell; by default 300 and 60")
 
 
@@ -72,7 +72,7 @@ def lost(split: Split, epsilon: float, draws: int) -> Rows:
 
 
 def row(name: str, found: NDArray[np.float64], before: NDArray[np.float64], told: NDArray[np.bool_]) -> Row:
-    """What a head's recalls, ``(draws, classes)``, are worth, and how they changed."""
+    """Summarise a head's recalls, ``(draws, classes)``, and how they changed."""
     balanced, change = 100 * found.mean(axis=1), 100 * (found - before).mean(axis=1)
     return {
         "head": name,

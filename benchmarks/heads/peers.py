@@ -1,4 +1,4 @@
-"""What a user would do instead: scikit-learn on raw records, and diffprivlib. `refinement` has DP-SGD."""
+"""Alternatives that a user has: scikit-learn on raw records, and diffprivlib. `refinement` has DP-SGD."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def diffprivlib_naive_bayes(split: Split, epsilon: float, repeats: int, first: i
 
 
 def diffprivlib_models() -> Any:
-    """Its models, which name three constants that newer scikit-learns no longer export."""
+    """Import diffprivlib's models, which name three constants that newer scikit-learns no longer export."""
     from sklearn.tree import _tree
 
     for name, value in (("DOUBLE", np.float64), ("DTYPE", np.float32), ("NODE_DTYPE", None)):

@@ -1,4 +1,5 @@
-"""How far RDA should pull classes together where classes are many and records few: its own choice beside fixed weights.
+"""Measure how far RDA should pull classes together where classes are many and records few: its own choice and fixed
+weights.
 
     python -m benchmarks.heads.pooling --save
 
@@ -26,7 +27,7 @@ _MOST_HELD, _FITTED = 40, 0.75
 
 
 def options(parser: argparse.ArgumentParser) -> None:
-    """What to fit."""
+    """Add the benchmark's options."""
     parser.add_argument("--tasks", nargs="+", choices=TASKS, default=list(TASKS))
     parser.add_argument("--per-class", nargs="+", type=int, default=list(PER_CLASS))
 

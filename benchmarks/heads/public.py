@@ -1,4 +1,4 @@
-"""What a few public records per class are worth beside a release: LDA with them, without them, and them alone.
+"""Measure what a few public records per class add to a release: LDA with them, without them, and them alone.
 
     python -m benchmarks.heads.public --save
 
@@ -49,7 +49,7 @@ def scores(split: Split, count: int, epsilons: Sequence[float], seed: int) -> It
 
 
 def chosen_and_rest(y: NDArray[np.intp], count: int, seed: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Which training records are public in one draw, so many of each class, and which are released."""
+    """Return which training records are public in one draw, the same number of each class, and which are released."""
     chance = np.random.default_rng(seed).permutation(len(y))
     chosen = np.concatenate([chance[y[chance] == c][:count] for c in range(int(y.max()) + 1)])
     return chosen, np.setdiff1d(np.arange(len(y)), chosen)

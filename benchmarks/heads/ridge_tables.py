@@ -73,7 +73,7 @@ SOLVERS: tuple[Solver, ...] = ("adassp", "wiener", "aggregate")
 
 
 def options(parser: argparse.ArgumentParser) -> None:
-    """How often, and on what."""
+    """Add the benchmark's options."""
     parser.add_argument("--draws", type=int, default=10, help="splits, each with a noise of its own")
     parser.add_argument("--data", nargs="+", default=list(SETS), choices=list(SETS), metavar="TABLE")
 

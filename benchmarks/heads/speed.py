@@ -17,7 +17,7 @@ from privstats.randomness import seeded
 
 @dataclass(frozen=True)
 class Size:
-    """How much is fitted and predicted, and how often."""
+    """Numbers of rows fitted and predicted, and of repetitions."""
 
     classes: int
     features: int

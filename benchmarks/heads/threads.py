@@ -28,7 +28,7 @@ FITTED: Mapping[str, Callable[[], Any]] = {"QDA": heads.QDA, "RDA": heads.RDA, "
 
 
 def options(parser: argparse.ArgumentParser) -> None:
-    """How large a problem."""
+    """Add the benchmark's options."""
     parser.add_argument("--classes", type=int, default=150)
     parser.add_argument("--features", type=int, default=384)
     parser.add_argument("--threads", type=int, default=2, help="that BLAS takes")

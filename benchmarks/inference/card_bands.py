@@ -1,4 +1,4 @@
-"""How often the bands of a scorecard hold the points that the same records give without noise.
+"""Measure how often a scorecard's bands hold the points that the same records give without noise.
 
     python -m benchmarks.inference.card_bands --save
 
@@ -69,7 +69,7 @@ def held(records: int, epsilon: float, numbers: int, cuts: int, runs: int, draws
 
 
 def tables(chosen: argparse.Namespace) -> Tables:
-    """By size."""
+    """Yield the tables by size."""
     sizes, runs, draws = (SIZES[:1], 2, 5) if chosen.quick else (SIZES, chosen.runs, 200)
     yield "points in their bands", [held(*size, runs, draws) for size in sizes]
 

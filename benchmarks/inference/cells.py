@@ -1,4 +1,4 @@
-"""How often intervals of cells of declared columns cover, and how many cuts a release can tell.
+"""Measure how often intervals of cells of declared columns cover, and how many cuts a release can resolve.
 
     python -m benchmarks.inference.cells --save
 
@@ -55,7 +55,7 @@ class CellWorld:
 
     @property
     def schema(self) -> ps.RidgeSchema:
-        """What is measured."""
+        """Schema of the measured sums."""
         cells = self.cells
         transform = (cells, ConstantFeature(1.0))
         return ps.RidgeSchema(cells.width + 1, clip_norm=math.sqrt(2), target_bound=BOUND, transform=transform)
@@ -96,7 +96,7 @@ def coverage(world: CellWorld, records: int, epsilon: float, runs: int) -> Row:
 
 
 def tables(options: argparse.Namespace) -> Tables:
-    """By number of cuts, share of gaps, records and epsilon."""
+    """Yield the tables by number of cuts, share of gaps, records and epsilon."""
     runs = 2 if options.quick else options.runs
     sizes = [(10_000, 1.0)] if options.quick else [(10_000, 1.0), (10_000, 3.0), (30_000, 1.0)]
     worlds = [CellWorld(cuts, gaps) for cuts in (1, 3, 7) for gaps in (0.0, 0.1)]

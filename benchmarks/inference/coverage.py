@@ -1,4 +1,4 @@
-"""How often intervals from noisy sums cover, how wide they are, and what the textbook's intervals do there.
+"""Measure how often intervals from noisy sums cover, how wide they are, and what the textbook's intervals do there.
 
     python -m benchmarks.inference.coverage --save
 
@@ -99,7 +99,7 @@ def regression(records: int, epsilon: float, model: str, runs: int) -> Row:
 
 
 def _variance() -> float:
-    """Of a column of the audit's worlds: normal with a third of its room."""
+    """Return the variance of a column of the audit's worlds: normal with a third of its room."""
     return (math.sqrt((SCHEMA.clip_norm**2 - 1) / COLUMNS) / 3) ** 2
 
 

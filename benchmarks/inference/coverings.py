@@ -1,4 +1,4 @@
-"""How every way of making intervals is held against a known truth: one answer, one row, for all tables here.
+"""Compare every way of making intervals with a known truth: one answer, one row, for all tables here.
 
 The worlds of a table depend on its name and the run alone, so all ways read the same records.
 """
@@ -33,7 +33,7 @@ _STREAMS = 2**20  # runs of one table that have chance of their own
 
 @dataclass(frozen=True, eq=False)
 class Answer:
-    """What a way says of the parameters.
+    """A method's estimates and intervals of the parameters.
 
     Attributes:
         estimate: ``(m,)``; NaN where it says nothing.
@@ -48,7 +48,7 @@ class Answer:
 
     @classmethod
     def of(cls, estimate: Array, ends: Array, truth: Array) -> Answer:
-        """With intervals of shape ``(m, 2)``."""
+        """Build an answer from intervals of shape ``(m, 2)``."""
         return cls(estimate, ends[:, 0], ends[:, 1], truth)
 
 

@@ -1,4 +1,5 @@
-"""How often intervals of several outcomes and subgroups cover, and how often Holm's p-values reject what is true.
+"""Measure how often intervals of several outcomes and subgroups cover, and how often Holm's p-values reject what is
+true.
 
     python -m benchmarks.inference.declared --save --only trial
 
@@ -90,7 +91,8 @@ def _of(told: Any, missed: Any, widths: Any, runs: int) -> Row:
 
 
 def rejected(world: str, estimand: str | None, records: int, epsilon: float, runs: int) -> Row:
-    """How often some row of a family has a p-value below .05 though nothing has an effect: Holm's, and none."""
+    """Return how often a row of a family has a p-value below .05 though nothing has an effect: Holm's, and
+    unadjusted."""
     course = course_of(estimand, records, epsilon)
     seed = zlib.crc32(repr((world, estimand, records, epsilon, "none")).encode())
     chance, rng = np.random.default_rng(seed), seeded(seed)

@@ -1,4 +1,4 @@
-"""How often intervals of treatment effects cover, and how wide they are, in worlds with known effects.
+"""Measure how often intervals of treatment effects cover, and how wide they are, in worlds with known effects.
 
     python -m benchmarks.inference.effects --save --only trial
 

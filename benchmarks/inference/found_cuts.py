@@ -1,4 +1,4 @@
-"""How often intervals of cells cover between cut points that counts of the same records have found.
+"""Measure how often intervals of cells cover between cut points that counts of the same records gave.
 
     python -m benchmarks.inference.found_cuts --save
 
@@ -43,7 +43,7 @@ class FoundWorld:
 
     @property
     def schema(self) -> ps.RidgeSchema:
-        """What is measured behind the cuts."""
+        """Schema of the sums after the cuts."""
         numbers: list[Column] = [ps.Numeric(f"x{j}") for j in range(len(SPREADS))]
         cells = ps.Cells((*numbers, ps.Truth("smoker")), signs=self.cuts, ramp=False)
         transform = (cells, ConstantFeature(1.0))
@@ -74,7 +74,7 @@ class FoundWorld:
 
 
 def _means(cuts: Array) -> Array:
-    """Of a normal law the mean in each cell between these cuts."""
+    """Return the mean of a normal law in each cell between these cuts."""
     ends = np.concatenate([[-np.inf], cuts, [np.inf]])
     return np.asarray(-np.diff(norm.pdf(ends)) / np.diff(norm.cdf(ends)))
 
@@ -88,7 +88,7 @@ def coverage(world: FoundWorld, records: int, epsilon: float, runs: int) -> Row:
 
 
 def tables(options: argparse.Namespace) -> Tables:
-    """By number of cuts, records and epsilon."""
+    """Yield the tables by number of cuts, records and epsilon."""
     runs, sizes = options.runs, [(20_000, 1.0), (20_000, 3.0), (60_000, 1.0)]
     if options.quick:
         runs, sizes = 2, [(20_000, 3.0)]

@@ -1,4 +1,5 @@
-"""How often the intervals of a head's score cover: the population, and the same records pooled and scored in one place.
+"""Measure how often the intervals of a head's score cover: the population, and the same records pooled and scored in
+one place.
 
     python -m benchmarks.inference.head_scores --save
 
@@ -39,7 +40,7 @@ class World:
         return chance.normal(size=(count, 3)) + 1.2 * np.eye(self.classes, 3)[y], y
 
     def pooled(self, X: Any, y: Any) -> dict[str, float]:
-        """Of records in one place."""
+        """Score the records in one place."""
         shares = self.head.predict_proba(X)
         said = shares.argmax(axis=1)
         recalls = {f"recall {label}": float((said[y == label] == label).mean()) for label in range(self.classes)}

@@ -1,4 +1,4 @@
-"""How often intervals of trials with missing outcomes cover, and how often complete cases miss.
+"""Measure how often intervals of trials with missing outcomes cover, and how often complete cases miss.
 
     python -m benchmarks.inference.missing_outcomes --save
 

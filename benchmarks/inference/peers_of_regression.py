@@ -31,7 +31,7 @@ def schema_of(columns: int) -> ps.RidgeSchema:
 
 
 def regression_peers(schema: ps.RidgeSchema, records: int, epsilon: float) -> list[Peer[World]]:
-    """On worlds of the audit: correlated columns, an intercept, normal errors."""
+    """Return the peers for worlds of the audit: correlated columns, an intercept, normal errors."""
     raw = records // CLIENTS * 8 * schema.features
     plan, exact = (plan_of(schema, CLIENTS, records, each, "distributed") for each in (epsilon, None))
     return [

@@ -43,7 +43,7 @@ class Sites:
 
     @classmethod
     def draw_binary(cls, sites: int, records: int, chance: np.random.Generator) -> Sites:
-        """The same model at all sites, yes or no."""
+        """Draw binary outcomes from the same model at all sites."""
         X = chance.uniform(-1, 1, (sites, records, 2))
         y = (chance.random((sites, records)) < 1 / (1 + np.exp(0.4 - X @ (2 * SLOPES)))).astype(int)
         return cls(list(zip(X, y, strict=True)))

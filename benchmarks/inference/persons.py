@@ -89,7 +89,7 @@ class World:
         self._counts = counts
 
     def cell(self, persons: int, epsilon: float, averaged: bool, draws: int) -> Row:
-        """How many intervals miss the mean of the pool, and how wide they are."""
+        """Return how many intervals miss the mean of the pool, and how wide they are."""
         truth = self._reader.truth(ps.encoding.to_real(self._reader.schema, self._exact[averaged]))
         ends = np.array([self._reader.read(self.release(persons, epsilon, averaged, draw)) for draw in range(draws)])
         told = np.isfinite(ends).all(axis=1)

@@ -1,4 +1,4 @@
-"""How often the intervals of the other readers cover: score rounds, sites, table one and confusion tables.
+"""Measure how often the intervals of the other readers cover: score rounds, sites, table one and confusion tables.
 
     python -m benchmarks.inference.readers --save
 
@@ -147,7 +147,7 @@ def confusion(records: int, epsilon: float, runs: int) -> Row:
 
 
 def intervals_of(found: Sequence[inf.Interval], truth: Array) -> Answer:
-    """Of intervals as readers of counts give them."""
+    """Build an answer from intervals of count readers."""
     value, low, high = (np.array([getattr(each, end) for each in found]) for end in ("value", "low", "high"))
     told = np.array([each.told for each in found])
     return Answer(np.where(told, value, np.nan), np.where(told, low, -np.inf), np.where(told, high, np.inf), truth)

@@ -1,4 +1,5 @@
-"""Of benchmarks that run a course hundreds of times a cell: options, tables that a run leaves, ends of shares."""
+"""Shared parts of benchmarks that run a course hundreds of times a cell: options, tables of partial runs, ends of
+shares."""
 
 from __future__ import annotations
 

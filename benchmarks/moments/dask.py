@@ -45,7 +45,7 @@ def options(parser: argparse.ArgumentParser) -> None:
 
 
 def tables(chosen: argparse.Namespace) -> Tables:
-    """What was measured, then what it extrapolates to."""
+    """Yield the measurements, then their extrapolation."""
     sizes, part = (QUICK_SIZES, QUICK_PART) if chosen.quick else (SIZES, PART)
     schema = ps.ClassSchema(CLASSES, FEATURES, "NAB", clip_norm=8.0)
     title = f"NAB of records x {FEATURES}, {CLASSES} classes, {chosen.workers} workers"
@@ -137,12 +137,12 @@ def line(sizes: NDArray[np.float64], values: NDArray[np.float64], where: float) 
 
 
 def repeated(batch: Any, parts: int) -> Iterator[Any]:
-    """The same batch several times."""
+    """Repeat one batch several times."""
     return (batch for _ in range(parts))
 
 
 def gram(X: NDArray[np.float64], parts: int) -> NDArray[np.float64]:
-    """What any second moment costs at least: the symmetric product of every partition."""
+    """Compute a second moment at minimum cost: the symmetric product of every partition."""
     total = np.zeros((X.shape[1], X.shape[1]))
     for _ in range(parts):
         total += X.T @ X

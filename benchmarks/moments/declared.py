@@ -18,7 +18,7 @@ VALUES = np.array(["a", "b", "c", "unlisted", None], object)
 
 
 def cells_of(columns: int) -> ps.Cells:
-    """Its declaration, with seven cuts of every number."""
+    """Return a table's declaration, with seven cuts of every number."""
     cuts = tuple(np.linspace(-1.5, 1.5, 7).tolist())
     declared = [
         ps.Categories(f"c{at}", ("a", "b", "c")) if at % 5 == 4 else ps.Numeric(f"c{at}", cuts) for at in range(columns)
@@ -43,7 +43,7 @@ def batches(records: int, columns: int) -> Iterator[tuple[dict[str, Any], Any]]:
 
 
 def written(path: Path, records: int, columns: int) -> None:
-    """The same as a file, CSV or Parquet by its name, with a column ``ill``."""
+    """Write the table as a file, CSV or Parquet by its name, with a column ``ill``."""
     if path.suffix == ".csv":
         with path.open("w") as file:
             file.write(",".join([*(f"c{at}" for at in range(columns)), "ill"]) + "\n")

@@ -27,7 +27,7 @@ QUICK = ((2_000, 16, 3, "NAS"),)
 
 
 def options(parser: argparse.ArgumentParser) -> None:
-    """How often."""
+    """Add the benchmark's options."""
     parser.add_argument("--repeats", type=int, default=5)
 
 

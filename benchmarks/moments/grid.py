@@ -1,4 +1,5 @@
-"""What the grid costs: LDA's accuracy and ridge's error from moments on grids of 4 to 12 bits, exact and at epsilon 1.
+"""Measure what the grid costs: LDA's accuracy and ridge's error from moments on grids of 4 to 12 bits, exact and at
+epsilon 1.
 
     python -m benchmarks.moments.grid --save
 
@@ -45,7 +46,7 @@ PRIVATE_RIDGE = f"{RIDGE}, at epsilon 1"
 
 
 def options(parser: argparse.ArgumentParser) -> None:
-    """How much noise."""
+    """Add the benchmark's options."""
     parser.add_argument("--draws", type=int, default=10, help="noise draws")
 
 

@@ -1,4 +1,5 @@
-"""What names in the plan are worth: ten class-skewed parties with text labels, and DataFrames whose columns differ.
+"""Measure what names in the plan are worth: ten class-skewed parties with text labels, and DataFrames with different
+columns.
 
     python -m benchmarks.moments.names --save
 

@@ -48,7 +48,7 @@ def options(parser: argparse.ArgumentParser) -> None:
 
 
 def tables(chosen: argparse.Namespace) -> Tables:
-    """By width, then a rehearsal of the same persons."""
+    """Yield the tables by width, then a rehearsal of the same persons."""
     clock, unit = (time.process_time, "CPU seconds") if chosen.cpu else (time.perf_counter, "seconds")
     least = partial(least_seconds, repeats=1 if chosen.quick else chosen.repeats, clock=clock)
     rows, persons, widths = (600, 200, (4,)) if chosen.quick else (ROWS, PERSONS, WIDTHS)

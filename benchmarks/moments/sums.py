@@ -90,7 +90,7 @@ def sums(schema: ps.ClassSchema, grid: NDArray[np.int64], y: NDArray[np.int64]) 
 
 
 def naive(X: NDArray[np.float64], y: NDArray[np.int64], classes: int, *, per_class: bool) -> object:
-    """What one writes first: float64 products, class by class, without clip or grid."""
+    """Compute the obvious first version: float64 products, class by class, without clip or grid."""
     groups = [X[y == label] for label in range(classes)]
     A = np.stack([group.sum(axis=0) for group in groups])
     second = np.stack([group.T @ group for group in groups]) if per_class else X.T @ X

@@ -28,7 +28,7 @@ FILES = "reading and measuring a file"
 
 
 def tables(chosen: argparse.Namespace) -> Tables:
-    """Of arrays, then of files."""
+    """Yield the tables of arrays, then those of files."""
     sizes = QUICK_SIZES if chosen.quick else SIZES
     if not chosen.files:
         yield "N, A and B of two classes, 7 cuts a column", [of_arrays(*size, chosen.repeats) for size in sizes]
@@ -36,7 +36,7 @@ def tables(chosen: argparse.Namespace) -> Tables:
 
 
 def before(chosen: argparse.Namespace) -> Mapping[str, Any]:
-    """What a run of files alone keeps."""
+    """Return the earlier tables that a run of files alone leaves unchanged."""
     saved = RESULTS / "moments.tables.json"
     if not (chosen.files and saved.exists()):
         return {}
@@ -108,7 +108,7 @@ def _since(work: Callable[[], None], started: list[float]) -> float:
 
 
 def options(parser: argparse.ArgumentParser) -> None:
-    """How often, and whether files alone."""
+    """Add the benchmark's options."""
     parser.add_argument("--files", action="store_true", help="measure files alone, and keep the rest as it is saved")
     parser.add_argument("--repeats", type=int, default=2)
 

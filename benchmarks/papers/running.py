@@ -1,4 +1,4 @@
-"""What the papers' commands share: tables as every benchmark has them, and figures drawn from the same rows.
+"""Shared parts of the papers' commands: tables as every benchmark has them, and figures drawn from the same rows.
 
 Not a plotting library: a figure is a function from the rows of the run to matplotlib axes, so it can show nothing that
 the JSON does not hold.

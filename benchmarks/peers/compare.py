@@ -39,7 +39,7 @@ PARTS = ("exact", "private", "masking", "regression", "engine")
 
 
 def options(parser: argparse.ArgumentParser) -> None:
-    """What to compare."""
+    """Add the benchmark's options."""
     parser.add_argument("--tasks", nargs="+", choices=list(TASKS), default=list(TASKS), help="all if omitted")
     parser.add_argument("--systems", nargs="+", help="parts of the names of those to measure; all if omitted")
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS), help="all if omitted")

@@ -28,7 +28,7 @@ Part: TypeAlias = tuple[NDArray[np.float32], NDArray[np.intp]]
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a peer reached and what it cost.
+    """A peer's result and its cost.
 
     Attributes:
         score: accuracy on the test records, in percent.

@@ -41,7 +41,7 @@ _ASKED: Mapping[str, tuple[float | None, ...]] = {
 
 
 def options(parser: argparse.ArgumentParser) -> None:
-    """How often."""
+    """Add the benchmark's options."""
     parser.add_argument("--splits", type=int, default=5)
 
 

@@ -52,7 +52,7 @@ _MEANS = {"loss": "losses", "gap": "gaps"}
 
 @dataclass(frozen=True)
 class Ways:
-    """What is compared.
+    """Compared methods.
 
     Attributes:
         private: run at every epsilon.
@@ -80,7 +80,7 @@ class Ways:
 
 
 def options(parser: argparse.ArgumentParser) -> None:
-    """What to run, and for how long."""
+    """Add the benchmark's options."""
     parser.add_argument("--tables", nargs="+", help="names of the tables; all if omitted")
     parser.add_argument("--ways", nargs="+", help="all if omitted")
     parser.add_argument("--epsilons", nargs="+", type=float, default=list(EPSILONS))

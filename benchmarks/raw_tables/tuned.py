@@ -144,7 +144,7 @@ WAYS: Mapping[str, Way] = {
 
 
 def options(parser: argparse.ArgumentParser) -> None:
-    """What to measure."""
+    """Add the benchmark's options."""
     parser.add_argument("--tables", nargs="+", default=list(CHOSEN))
     parser.add_argument("--ways", nargs="+", choices=list(WAYS), default=list(WAYS))
     parser.add_argument("--keep", action="store_true", help="go on with the saved cells")

@@ -1,4 +1,4 @@
-"""How far probabilities can be trusted, before and after a course's calibration.
+"""Measure how far probabilities can be trusted, before and after a course's calibration.
 
     python -m benchmarks.refinement.calibration --save
     python -m benchmarks.refinement.calibration --plot docs/images/reliability.png
@@ -39,7 +39,7 @@ TITLE, DIAGRAM = "calibration: ", "reliability: "
 
 
 def options(parser: argparse.ArgumentParser) -> None:
-    """How often, of what, and where the pictures go."""
+    """Add the benchmark's options."""
     parser.add_argument("--draws", type=int, default=10)
     parser.add_argument("--tasks", nargs="+", choices=TASKS, default=TASKS)
     parser.add_argument("--keep", action="store_true", help="keep saved tables that this run does not measure")

@@ -38,7 +38,7 @@ _LAST = ("full-batch DP-GD", "Opacus DP-SGD", "RDA", "refined, T = 4", "diffpriv
 
 
 def options(parser: argparse.ArgumentParser) -> None:
-    """What to compare."""
+    """Add the benchmark's options."""
     parser.add_argument("--tasks", nargs="+", help="names of the data sets; all if omitted")
     parser.add_argument("--models", nargs="+", choices=list(MODELS), default=list(MODELS), help="all if omitted")
     parser.add_argument("--epsilons", nargs="+", type=float, default=list(EPSILONS))

@@ -1,4 +1,5 @@
-"""What exact integers and the symmetric map cost in accuracy: the same course, the same noise, three ways to the sums.
+"""Measure what exact integers and the symmetric map cost in accuracy: the same course, the same noise, three ways to
+the sums.
 
     python -m benchmarks.refinement.exactness --save
 
@@ -35,7 +36,7 @@ Sums = Callable[[SoftmaxWhitening, NDArray[Any]], tuple[NDArray[Any], float]]
 
 
 def options(parser: argparse.ArgumentParser) -> None:
-    """How often."""
+    """Add the benchmark's options."""
     parser.add_argument("--draws", type=int, default=5)
 
 

@@ -38,7 +38,7 @@ TITLE = "accuracy from few records, without noise, %"
 
 
 def options(parser: argparse.ArgumentParser) -> None:
-    """How often."""
+    """Add the benchmark's options."""
     parser.add_argument("--draws", type=int, default=10)
 
 

@@ -1,4 +1,4 @@
-"""What a softmax's rounds gain by whitening as far as noise allows, beside whitening by half.
+"""Measure what a softmax's rounds gain by whitening as far as noise allows, compared with whitening by half.
 
     python -m benchmarks.refinement.floor --save
     python -m benchmarks.refinement.floor --save --keep --tasks digits  # measure some anew
@@ -41,7 +41,7 @@ Score: TypeAlias = Callable[[Played, Array, Array], float]
 
 
 def options(parser: argparse.ArgumentParser) -> None:
-    """What to measure."""
+    """Add the benchmark's options."""
     parser.add_argument("--tasks", nargs="+", help="names of feature sets and raw tables; all if omitted")
     parser.add_argument("--keep", action="store_true", help="keep saved rows of others")
 

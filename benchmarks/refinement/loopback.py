@@ -1,4 +1,5 @@
-"""What a round costs twenty parties: bytes up and down and seconds, both protocols, parties missing from every node.
+"""Measure what a round costs twenty parties: bytes up and down and seconds, both protocols, parties missing from every
+node.
 
     python -m benchmarks.refinement.loopback --save
 

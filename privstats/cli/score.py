@@ -148,15 +148,13 @@ def _scoring(head: Path, bins: Bins) -> ps.Scoring:
 
 def _releases_at(paths: Sequence[Path]) -> list[Path]:
     """Return the files of releases: of a folder all that it holds, in the order of the numbers in their names."""
-    releases: list[Path] = []
+    files: list[Path] = []
     for path in paths:
         inside = [path] if not path.is_dir() else [*path.rglob("*.release"), *path.rglob("*release.safetensors")]
         if not inside:
             raise PlanError(f"{path} is no release and holds none: give the files, or the folder of the session's host")
-        releases += sorted(
-            inside, key=lambda each: [int(part) for part in findall("[0-9]+", str(each.relative_to(path)))]
-        )
-    return releases
+        files += sorted(inside, key=lambda each: [int(part) for part in findall("[0-9]+", str(each.relative_to(path)))])
+    return files
 
 
 def _write_plan(path: Path, scoring: ps.Scoring, given: Mapping[str, Any], *, force: bool) -> None:

@@ -206,7 +206,7 @@ class ClientUpdates:
         return self._arrays((self._quantized(row) + drawn) / self.schema.scale)
 
     def _quantized(self, row: NDArray[np.float64]) -> NDArray[np.int64]:
-        """Whole numbers of norm at most 2**20."""
+        """Return the row as integers of norm at most 2**20."""
         grid = np.empty((1, self.size))
         feature_grid(self.schema).quantize(row[None], grid)
         integers: NDArray[np.int64] = grid[0].astype(np.int64)

@@ -168,7 +168,7 @@ class Binned(Planned):
 
     @property
     def _plan(self) -> Plan:
-        """The plan that what follows was made of."""
+        """Plan at the origin of the course that follows."""
         return _origin(self._rest)
 
     @cached_property

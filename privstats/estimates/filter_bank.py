@@ -259,7 +259,7 @@ class KalmanBank:
 
     @property
     def _single(self) -> slice:
-        """The hypotheses that one direction alone is curved."""
+        """Slice of the hypotheses that a single direction is curved."""
         return slice(len(self.evidence) - len(self.others), None)
 
     def _gain(self, noise: Array) -> Array:

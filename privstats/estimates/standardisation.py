@@ -65,11 +65,9 @@ def ranges(G: Array, q: float, sigmas: tuple[float, float], constant: float, bou
     widest = math.sqrt(clip_norm**2 - constant**2) + np.abs(mean)
     per = np.minimum(_COLUMN * spread, widest)
     within = (G[:p, :p] / records - np.outer(mean, mean)) / np.outer(per, per)
-    total_energy = float(np.trace(within))
-    loose = math.sqrt(2 * min(float(np.square(within).sum()), total_energy**2)) if total_energy > 0 else 0.0
-    squared = min(
-        max(total_energy, p / _COLUMN**2) + _ROW * beyond * max(loose, math.sqrt(2 * p) / _COLUMN**2), float(p)
-    )
+    power = float(np.trace(within))
+    loose = math.sqrt(2 * min(float(np.square(within).sum()), power**2)) if power > 0 else 0.0
+    squared = min(max(power, p / _COLUMN**2) + _ROW * beyond * max(loose, math.sqrt(2 * p) / _COLUMN**2), float(p))
     energy = max(q + sigma_q, sigma_q, 1e-12 * target_bound**2)
     return Ranges(
         tuple(map(_rounded, mean.tolist())),
@@ -80,5 +78,5 @@ def ranges(G: Array, q: float, sigmas: tuple[float, float], constant: float, bou
 
 
 def _rounded(value: float) -> float:
-    """Four digits, which every machine agrees on."""
+    """Round to four digits, on which all machines agree."""
     return float(f"{value:.4g}")

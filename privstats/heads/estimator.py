@@ -106,7 +106,7 @@ class Classifier(ClassifierMixin, BaseEstimator):
 
 
 def _kind(labels: NDArray[Any]) -> str:
-    """``"n"`` for numbers and truths of any type."""
+    """Return ``"n"`` for numbers and truths of any type."""
     return "n" if labels.dtype.kind in "iufb" else labels.dtype.kind
 
 
@@ -406,7 +406,7 @@ class ClassHead(Stored, Exported, Described, OfOneRelease, Classifier):
         return self.entry.measured
 
     def _rows(self, X: Any) -> Array:
-        """Rows as the rule expects them."""
+        """Return rows as the rule expects them."""
         return rows_of(self, X)
 
     def _scores(self, X: Any) -> Array:

@@ -205,7 +205,7 @@ class RefinedSoftmax(ClassHead):
         raise NotImplementedError("rounds need more than the sums of one release; see fit_releases")
 
     def _fit_rows(self, X: Array, index: NDArray[np.intp]) -> Self:
-        """The recipe on unit rows without noise, in real numbers."""
+        """Run the recipe on unit rows without noise, in real numbers."""
         C, (n, d) = len(self.classes_), X.shape
         onehot = np.eye(C)[index]
         sums = NoisyClassSums(onehot.sum(axis=0), onehot.T @ X, X.T @ X, dict.fromkeys("NAB", 0.0))
@@ -253,13 +253,13 @@ class RefinedSoftmax(ClassHead):
     def _settle_module(
         self, network: Module, whitening: softmax.SoftmaxWhitening, state: Any, counts: Array, rounds: int
     ) -> Self:
-        """The priors, and the rule."""
+        """Apply the priors, and set the rule."""
         self.weights_ = network.published(state)
         self.temperature_, self.link_ = _NO_CALIBRATION
         return self._ruled(network.rule(whitening, state, self._shift(counts)), rounds, counts)
 
     def _calibrate(self, recipe: Any, have: Sequence[Any], whitening: softmax.SoftmaxWhitening, weights: Array) -> None:
-        """The link of the clip, of rows of ``Cells`` behind a round, and the temperature of a calibration."""
+        """Set the clip's link, for rows of ``Cells`` after a round, and the temperature of a calibration."""
         self.link_ = _NO_CALIBRATION[1]
         if len(have) > 1 and any(step.reads_cells for step in recipe.first.transform):
             self.link_ = link_of(whitening, recipe.sums(have[0]), weights, recipe.clip)
@@ -268,7 +268,7 @@ class RefinedSoftmax(ClassHead):
     def _settle(
         self, whitening: softmax.SoftmaxWhitening, weights: Array, discriminant: Any, counts: Array, rounds: int
     ) -> Self:
-        """The average with the discriminant, the priors, and the rule."""
+        """Average with the discriminant, apply the priors, and set the rule."""
         self.weights_ = whitening.published(_averaged(whitening, weights, discriminant))
         (coef, intercept), (divisor, offset) = softmax.coefficients(self.weights_), self.link_
         heat = self.temperature_

@@ -165,7 +165,7 @@ class OwnRecords:
 
 
 def _quantiles(scores: Array, sides: tuple[NDArray[np.bool_], ...]) -> Iterator[Array]:
-    """Values of some scores, each side's own quantiles."""
+    """Yield values of some scores, at each side's own quantiles."""
     yield np.array([np.median(scores)])
     for side in sides:
         if side.any():

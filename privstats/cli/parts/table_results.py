@@ -66,7 +66,7 @@ def _forest(table: Regression | EffectTable | Mapping[str, EffectTable], alpha: 
 
 
 def _cells(table: CellTable, *, exponentiate: bool) -> TableResult:
-    """Contrasts by column and cell."""
+    """Return the contrasts by column and cell."""
     level = {"variable": "", "level": "all references", "reference": False, "told": table.level.told}
     level |= {"estimate": table.level.value, "p_value": table.level.pvalue}
     level |= {"conf_low": table.level.low, "conf_high": table.level.high}

@@ -324,7 +324,6 @@ def _time(option: str, text: str) -> datetime:
 
 
 def _origin(page: str) -> str:
-    """Return the scheme and host of an address."""
     return "/".join(page.split("/")[:3])
 
 

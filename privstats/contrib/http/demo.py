@@ -191,7 +191,7 @@ def _answer(
 
 @contextmanager
 def _leader(home: Path, port: int) -> Iterator[None]:
-    """A leader that serves in a thread."""
+    """Run a leader in a thread."""
     here, serving = threading.Event(), list[Serving]()
 
     def started(each: Serving) -> None:

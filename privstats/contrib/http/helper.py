@@ -99,7 +99,7 @@ class Dialler:
             return JournaledHelper.offer(**home, place=self._place, until=self.settings.box_keys_end)
 
     def _offered(self, dial: Dial, helper: JournaledHelper) -> None:
-        """Bring the offer, until the leader has it."""
+        """Send the offer until the leader has it."""
         while True:
             reply = self._answered(dial, "POST", f"{self._path}/offers/{self._place}", helper.offered.encode(), OFFER)
             if reply.status in (200, 201) or reply.code == "over":

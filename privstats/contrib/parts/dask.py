@@ -294,7 +294,6 @@ class PartTasks:
 
 
 def _part_sum(part: StoredPart, segments: tuple[tuple[int, int], ...], keys: bytes) -> bytes:
-    """One task."""
     added = PROTOCOLS["split"].machines.sum_part
     assert added is not None  # noqa: S101  a row of the table
     ring = Ring(tuple((int(size), int(bits)) for size, bits in segments))

@@ -133,7 +133,7 @@ class TrainedAdapter:
 
     @cached_property
     def _inner(self) -> Array:
-        """The rows in the span, ``(n, r)``."""
+        """Rows in the coordinates of their span, ``(n, r)``."""
         inner: Array = (self.rows - self.centre) @ self.start.inward
         return inner
 

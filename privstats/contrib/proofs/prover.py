@@ -114,7 +114,7 @@ class Attempt:
 
     @cached_property
     def _streams(self) -> Field:
-        """The sum of the helpers' shares."""
+        """Return the sum of the helpers' shares."""
         secrets, size = self._secrets, self.statement.ends[-1]
         out = np.zeros(size, np.uint64)
         for seed in secrets.seeds:

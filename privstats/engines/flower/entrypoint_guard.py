@@ -180,7 +180,7 @@ def pin_server() -> Callable[[], None]:
 
 
 def _nothing(*_: object, **__: object) -> None:
-    """Replaces the function that unpacks a bundle."""
+    """Do nothing, in place of the function that unpacks a bundle."""
 
 
 def _load_client_app(*_: object, **__: object) -> Callable[..., object]:

@@ -188,7 +188,7 @@ def table_one(
 
 
 def _means(release: Release, schema: ClassSchema, columns: tuple[str, ...], alpha: float) -> GroupMeans:
-    """Means, deviations, tests and differences of all columns."""
+    """Return means, deviations, tests and differences of all columns."""
     names = schema.class_names or tuple(map(str, range(schema.classes)))
     released = _released_classes(release, schema)
     N, A, D = (np.asarray(getattr(release.moments, letter))[released] for letter in "NAD")
@@ -244,7 +244,7 @@ def _with_shares(found: GroupMeans, schema: ClassSchema) -> GroupMeans:
 
 
 def _chosen(found: GroupMeans, places: list[int]) -> GroupMeans:
-    """Some columns in another order."""
+    """Return some columns in another order."""
     shown: dict[str, Any] = {name: getattr(found, name)[:, places] for name in ("means", "low", "high", "deviations")}
     shown |= {name: tuple(getattr(found, name)[place] for place in places) for name in ("columns", "levels")}
     tested = {name: getattr(found, name) for name in ("pvalues", "differences")}

@@ -143,7 +143,7 @@ def _named(model: str) -> str:
 
 
 def _exp(numbers: Any) -> Array:
-    """``exp``, infinite where that passes every float."""
+    """Return ``exp``, infinite where it exceeds every float."""
     with np.errstate(over="ignore"):
         return np.asarray(np.exp(numbers))
 

@@ -309,13 +309,8 @@ class ArmTable(RowTable):
         hidden = dict.fromkeys(("n_event", "estimate", "conf_low", "conf_high"), math.nan)
         for gone in self.left_out:
             for metric, number in (("no outcome", gone.outcome), ("a column unread", gone.column)):
-                excluded: dict[str, object] = {
-                    "metric": f"left out: {metric}",
-                    "n": number.value,
-                    **hidden,
-                    "told": True,
-                }
-                rows.append({"outcome": "", "group": gone.arm, **excluded})
+                line: dict[str, object] = {"metric": f"left out: {metric}", "n": number.value, **hidden, "told": True}
+                rows.append({"outcome": "", "group": gone.arm, **line})
         return rows
 
     def summary(self) -> Summary:

@@ -128,7 +128,6 @@ def _summary(named: Sequence[tuple[str, EffectTable]], first: EffectTable, alpha
 
 
 def _measured(table: EffectTable) -> str:
-    """Return the heading of the estimates."""
     if table.measure == "ratio":
         return "ratio"
     return "estimate" if table.as_ratio else "effect" if table.design == "trial" else "difference"

@@ -352,7 +352,7 @@ def chance(delta: float) -> str:
 
 
 def _count(number: int, noun: str) -> str:
-    """Return a number of things."""
+    """Return a number with its noun, such as "3 parties"."""
     many = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
     return f"{number:,} {noun if number == 1 else many}"
 

@@ -128,7 +128,6 @@ def write_page(page: Page, path: str | os.PathLike[str]) -> None:
 
 
 def _picture(chart: Chart) -> Figure:
-    """Return the chart, drawn."""
     from matplotlib.figure import Figure as Canvas
 
     figure = Canvas(figsize=(4.6, 3.4), layout="constrained")  # on a phone 9 points of type are 9 of its pixels
