@@ -37,8 +37,8 @@ from benchmarks.raw_tables.sets import TABLES, code_book
 from privstats.contrib.synthetic.columns import Column, coded, schema_of
 from privstats.contrib.synthetic.course import Synthetic
 from privstats.contrib.synthetic.rows import fit_of
+from privstats.intake.columns import read
 from privstats.moments.cells import cells_in
-from privstats.transforms.reading import read
 
 __all__ = ["DATA", "EPSILONS", "WAYS"]
 

@@ -21,9 +21,9 @@ import privstats as ps
 from privstats.contrib.synthetic.course import Synthetic
 from privstats.contrib.synthetic.rows import fit_of
 from privstats.dp import Guarantee
+from privstats.intake.columns import read
 from privstats.moments.cells import cells_in
 from privstats.randomness import Generator, uniform
-from privstats.transforms.reading import read
 from threat_models.audits.canary import GROUP_MU, lower_bounds
 from threat_models.bounds import Interval, clopper_pearson
 from threat_models.ceilings import reconstruction
