@@ -13,7 +13,7 @@ import privstats as ps
 from benchmarks.data import private_tasks
 from benchmarks.dp_descent import DP_GD, DP_SGD, Recipe, linear, noise_multiplier, trained
 from benchmarks.measuring import results
-from benchmarks.refinement import calibration, exactness, gradient, least_squares, regression, story
+from benchmarks.refinement import calibration, clips, exactness, gradient, least_squares, regression, story
 from benchmarks.refinement.kept import Records
 from benchmarks.refinement.library import CENTRAL, DISTRIBUTED, course_of, played
 from benchmarks.refinement.prototype import class_release
@@ -239,3 +239,14 @@ def test_what_the_first_page_says_of_its_figures_is_so():
         for epsilon in ("0.1", "0.3", "1", "3"):
             rivals = (at[model][f"eps {epsilon}"] for model in ("LDA", "Opacus DP-SGD", "full-batch DP-GD"))
             assert at["refined"][f"eps {epsilon}"] > max(rivals)
+
+
+def test_a_row_of_clips_with_enough_splits_is_kept_and_another_is_measured(monkeypatch):
+    rows = [{"data": name, "splits": 4 if name == "titanic" else 8} for name in clips.RAW]
+    monkeypatch.setattr(clips, "results", lambda name: {clips.EXACT: rows})
+    monkeypatch.setattr(clips, "_rows_of", lambda name, count: range(count))
+    monkeypatch.setattr(clips, "_exact", lambda name, kind, splits: {"data": name, "splits": len(splits)})
+    chosen = argparse.Namespace(keep=True, quick=False, parts=["tables"], splits=8, draws=8, epsilons=[1.0])
+    saved, measured = clips.tables(chosen)
+    assert saved == (clips.EXACT, rows)
+    assert measured == (clips.EXACT, [{"data": name, "splits": 8} for name in clips.RAW])
