@@ -125,6 +125,7 @@ def _others() -> dict[str, ps.Plan]:
                 2.0,
                 bins=ps.Bins("months", (0, 6, 12)),
                 event="ended",
+                strata=ps.Categories("site", ("north", "south")),
                 feature_names=("arm", "smoking"),
                 transform=(
                     ps.transforms.Levels(

@@ -36,6 +36,7 @@ DATA = {
         f"privstats/workflows/report/{name}.html"
         for name in ("ethics", "evidence", "layout", "page", "parts", "privacy_report")
     ),
+    "privstats/contrib/synthetic/page.html",
     "threat_models/page.html",
     "threat_models/py.typed",
 }

@@ -42,6 +42,7 @@ FREE = {  # keys that another plan of the same promise has not; every other one 
         "time_unit",
         "left_out",
         "spread",
+        "strata",
     ),
 }
 
