@@ -77,7 +77,7 @@ def one_way(table: Distance) -> Any:
     axes.tick_params(axis="x", labelsize=SMALL)
     axes.invert_yaxis()
     axes.spines[["top", "right"]].set_visible(False)
-    axes.set_xlabel("share", fontsize=SMALL)
+    axes.set_xlabel("share of the records", fontsize=SMALL)
     axes.legend(fontsize=SMALL, frameon=False)
     return figure
 
