@@ -339,7 +339,8 @@ class Parameters:
             return []
         return [
             f"a list needs {self.fewest_listed} survivors, so that {self.min_survivors} of them are in the sum though "
-            f"a lying server makes up disputes, at most {self.disputes} a client"
+            f"a lying server makes up disputes, at most {self.disputes} a client; {self.disputes + 1} clients that lie "
+            "can get an honest neighbour left out, and the promise is for a server that shows all clients one list"
         ]
 
     def _framing(self) -> list[str]:
