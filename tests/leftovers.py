@@ -15,6 +15,7 @@ _OF_LIBRARIES = (
     *("GRPC_", "RAY_", "PYTHONBREAKPOINT"),  # Flower, when it is imported, and Ray
     "TORCHINDUCTOR_CACHE_DIR",  # torch, at the first compilation
     "_RJEM_MALLOC_CONF",  # polars, when it is imported
+    "KMP_",  # scikit-learn, when it is imported
     *(
         "MALLOC_TRIM_THRESHOLD_",
         "MKL_NUM_THREADS",
