@@ -20,13 +20,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privstats import optional_dependencies
+from privstats.contrib.sweep.rivals import Rival
 from privstats.dp import Privacy, gaussian_mu
 from privstats.errors import DataError, PlanError
 from privstats.moments.input_validation import check_labels
 from privstats.plan import Plan
 from privstats.schema import ClassSchema, narrowed
 from privstats.transforms import apply
-from privstats.workflows.rivals import Rival
 from privstats.workflows.score import Scores
 
 _TOLERANCE = 0.005  # of epsilon; Opacus's own, .01 whatever epsilon is, charges small ones a tenth more noise

@@ -11,10 +11,10 @@ import pytest
 
 from privstats import heads, plug_ins
 from privstats.cli import main as command_line
+from privstats.contrib.sweep.rivals import rivals
 from privstats.errors import DataError, HeadError, PrivstatsError
 from privstats.heads.registry import HEADS
 from privstats.workflows.report import finder
-from privstats.workflows.rivals import rivals
 from tests.brought import ATTACK, HEAD, RIVAL, announce, install
 from threat_models.attack import attacks
 

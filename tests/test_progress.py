@@ -11,8 +11,8 @@ import pytest
 
 import privstats as ps
 from privstats import progress
+from privstats.contrib.sweep import sweep
 from privstats.progress import progress_bar, track
-from privstats.workflows.sweep import sweep
 
 X, Y = np.random.default_rng(0).normal(size=(40, 2)), np.arange(40) % 2
 SCHEMA = ps.ClassSchema(2, 2, "NAB", clip_norm=4.0, transform=(ps.transforms.UnitNorm(),))

@@ -17,17 +17,17 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 import privstats as ps
 from privstats import dp, heads, transforms
 from privstats.contrib.client_updates import ClientUpdates
+from privstats.contrib.sweep import Axes, study, sweep
+from privstats.contrib.sweep import Frame as Numbers
+from privstats.contrib.sweep.rivals import rivals
 from privstats.encoding import Ring
 from privstats.errors import PrivstatsError
 from privstats.moments import quantize
 from privstats.plan import difference
 from privstats.randomness import seeded
 from privstats.workflows.report import Statement, finder
-from privstats.workflows.rivals import rivals
 from privstats.workflows.simulate import dirichlet_partition
 from privstats.workflows.suggest import suggest
-from privstats.workflows.sweep import Axes, study, sweep
-from privstats.workflows.sweep import Frame as Numbers
 from tests import made
 
 TEXT = files("privstats.cli").joinpath("plan.toml").read_text("utf-8")

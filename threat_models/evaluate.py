@@ -14,8 +14,8 @@ from typing import Any
 
 from privstats.dp import Privacy
 from privstats.errors import AggregationError, DataError, MissingExtraError, PlanError, ReleaseError, SchemaError
+from privstats.files.result_cache import ResultCache
 from privstats.plan import Plan
-from privstats.workflows.sweep.frame import ResultCache
 from threat_models.adversary import SIGHTS, Adversary, Sees
 from threat_models.attack import AnyAttack, Attack, Examination
 from threat_models.axes import AXES, Axis

@@ -26,9 +26,9 @@ from benchmarks.measuring import RESULTS, Row, Rows, Tables, command, results
 from benchmarks.refinement.models import one_shot_plan
 from benchmarks.refinement_tables import peers_rows
 from privstats import heads
+from privstats.contrib.sweep import sweep
 from privstats.stopwatch import Stopwatch
 from privstats.transforms import RandomReLU
-from privstats.workflows.sweep import sweep
 
 EPSILONS = (0.1, 0.3, 1.0, 3.0, 8.0)
 DELTA = 1e-5

@@ -34,8 +34,8 @@ from benchmarks.peers import softmax
 from benchmarks.peers.dp_fedavg import DPFedAvg
 from benchmarks.peers.interface import DELTA, Shards, dealt
 from privstats import session
+from privstats.contrib.heads.party_discriminant import site_weights
 from privstats.course import Round
-from privstats.heads.party_discriminant import site_weights
 from privstats.randomness import seeded
 
 __all__ = ["ALPHAS", "EPSILONS", "PARTIES", "TASKS", "TITLE", "Descent", "Draw", "rows_of"]

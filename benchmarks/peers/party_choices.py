@@ -23,8 +23,8 @@ from numpy.typing import NDArray
 from benchmarks.data import agnews, private_tasks
 from benchmarks.measuring import Row, Tables, command, results, standard_error
 from benchmarks.peers.interface import DELTA, Part, Shards, dealt
+from privstats.contrib.heads.party_discriminant import site_weights
 from privstats.dp.gaussian import gaussian_mu
-from privstats.heads.party_discriminant import site_weights
 
 __all__ = ["PARTIES", "TITLE", "rows_of"]
 

@@ -216,7 +216,7 @@ KINDS: dict[str, CourseKind] = by_name(
         CourseKind(
             "alignment",
             "an alignment",
-            "privstats.course.alignment:Alignment",
+            "privstats.contrib.alignment:Alignment",
             why="Parties are asked again until their measurements can be made alike; each session begins with what "
             "the last one found.",
             task="gaussians",

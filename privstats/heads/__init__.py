@@ -29,6 +29,7 @@ from privstats.lazy_names import lazy_names
 if TYPE_CHECKING:  # a head that is not here works, and its type is Any
     from privstats.contrib.heads.fisher_mix import FisherMix as FisherMix
     from privstats.contrib.heads.low_rank import LowRankQDA as LowRankQDA
+    from privstats.contrib.heads.party_discriminant import PartyDiscriminant as PartyDiscriminant
     from privstats.contrib.heads.proto_hyper import ProtoHyper as ProtoHyper
     from privstats.contrib.personal.head import Personal as Personal
     from privstats.contrib.personal.head import with_local_transform as with_local_transform
@@ -48,7 +49,6 @@ if TYPE_CHECKING:  # a head that is not here works, and its type is Any
     from privstats.heads.export import to_onnx as to_onnx
     from privstats.heads.lda import LDA as LDA
     from privstats.heads.naive_bayes import NaiveBayes as NaiveBayes
-    from privstats.heads.party_discriminant import PartyDiscriminant as PartyDiscriminant
     from privstats.heads.persistence import load as load
     from privstats.heads.private_estimator import Private as Private
     from privstats.heads.provenance import Provenance as Provenance

@@ -11,10 +11,10 @@ import pytest
 import privstats as ps
 from benchmarks import dp_descent as descent
 from benchmarks.dp_descent import DP_SGD, PrivateDescent, Recipe, dp_gd, dp_sgd, linear, noise_multiplier, trained
+from privstats.contrib.sweep import Axes, study
 from privstats.workflows.score import Scores
-from privstats.workflows.sweep import Axes, study
 from tests import made
-from tests.workflows.sweep.test_sweep import PLAN, TEST, TRAIN
+from tests.contrib.sweep.test_sweep import PLAN, TEST, TRAIN
 
 FEW = Recipe(16.0, 0.3, 0.0, 4, 0.2)
 SGD, GD = "DP-SGD (Opacus), pooled", "DP-GD (Opacus), pooled"
@@ -169,7 +169,7 @@ def test_a_promise_that_opacus_does_not_keep_is_refused(schema, change, words):
 
 
 def test_it_is_refused_before_anything_is_drawn(monkeypatch, opacus):
-    monkeypatch.setattr("privstats.workflows.sweep.experiment.draws_of", lambda *_: pytest.fail("drawn"))
+    monkeypatch.setattr("privstats.contrib.sweep.experiment.draws_of", lambda *_: pytest.fail("drawn"))
     with pytest.raises(ps.PlanError, match="added or removed"):
         found({SGD: dp_sgd}, Axes(unit=["record", "client"], records_per_client=200))
 

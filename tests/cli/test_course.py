@@ -14,9 +14,9 @@ from privstats.course import Alignment, read, write
 from privstats.course.kinds import KINDS
 from privstats.schema.public_values import Published
 from privstats.workflows.report.explanations import headline
-from tests.alignment.cohort import PROMISE as CLIENT
-from tests.alignment.cohort import PUBLIC, first
-from tests.alignment.cohort import first as aligned
+from tests.contrib.alignment.cohort import PROMISE as CLIENT
+from tests.contrib.alignment.cohort import PUBLIC, first
+from tests.contrib.alignment.cohort import first as aligned
 from tests.course.cases import OF_CELLS, parties_plan, plan_of, shards, tables
 from tests.course.test_kinds import HAZARDS, SCORES, counts_plan, ranged_plan
 from tests.made import promise

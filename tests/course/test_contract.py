@@ -12,7 +12,7 @@ from privstats.course import Alignment, document, read, write
 from privstats.course.kinds import KINDS
 from privstats.course.promise import Promise
 from tests import made
-from tests.alignment.cohort import PROMISE, PUBLIC, first
+from tests.contrib.alignment.cohort import PROMISE, PUBLIC, first
 from tests.course.cases import OF_CELLS, plan_of
 from tests.course.test_kinds import SAMPLES
 from tests.made import promise, refused

@@ -9,8 +9,8 @@ import pytest
 import privstats as ps
 from privstats.course import Alignment, read, write
 from privstats.course.promise import Promise
-from tests.alignment.cohort import PROMISE as CLIENT
-from tests.alignment.cohort import PUBLIC, first
+from tests.contrib.alignment.cohort import PROMISE as CLIENT
+from tests.contrib.alignment.cohort import PUBLIC, first
 from tests.contrib.streams.streams import stream_of
 from tests.course.cases import SOFTMAX, plan_of, rounds
 from tests.made import refused

@@ -16,7 +16,7 @@ from privstats.errors import PlanError
 from privstats.transforms import ConstantFeature
 from privstats.workflows.report import sessions
 from privstats.workflows.simulate import _THROUGH
-from tests.alignment.cohort import first
+from tests.contrib.alignment.cohort import first
 from tests.contrib.streams.streams import plan_of as stream_plan
 from tests.contrib.streams.streams import stream_of
 from tests.course.cases import OF_CELLS, parties_plan, plan_of, promise, rounds, shards

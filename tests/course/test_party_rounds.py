@@ -132,7 +132,7 @@ def test_a_head_adds_both_sums_and_has_the_promise_of_both(released: Any) -> Non
 
 
 def test_noise_of_both_rounds_is_told_from_signal_by_a_sites_rows(released: Any, monkeypatch: Any) -> None:
-    from privstats.heads import party_discriminant
+    from privstats.contrib.heads import party_discriminant
 
     seen: list[float] = []
     monkeypatch.setattr(

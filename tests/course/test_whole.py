@@ -21,8 +21,8 @@ from privstats.heads.provenance import Provenance
 from privstats.workflows.report import Finding, Statement, cbom, ethics_page, evidence_page, explanations, page_of
 from privstats.workflows.report.evidence import evidence
 from tests import made
-from tests.alignment.cohort import PROMISE, PUBLIC
-from tests.alignment.cohort import first as aligned
+from tests.contrib.alignment.cohort import PROMISE, PUBLIC
+from tests.contrib.alignment.cohort import first as aligned
 from tests.course.cases import COHORT, OF_CELLS, plan_of
 from tests.course.test_kinds import SAMPLES
 

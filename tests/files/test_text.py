@@ -12,12 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import privstats as ps
+from privstats.contrib.sweep.frame import Frame
 from privstats.course.document import read
 from privstats.errors import PrivstatsError
 from privstats.files.text import json_text, json_value, toml_tables
 from privstats.printable import csv_text
 from privstats.secagg import Roster
-from privstats.workflows.sweep.frame import Frame
 
 BUSY = {
     "a key of many parts": "a" + ".a" * 20_000 + " = 1",

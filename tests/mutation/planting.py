@@ -21,7 +21,7 @@ _ROOMS = (
     "privstats.cli", "privstats.course", "privstats.dp", "privstats.encoding", "privstats.estimates",
     "privstats.heads", "privstats.heads.rules", "privstats.intake", "privstats.kinds", "privstats.moments",
     "privstats.plan", "privstats.secagg.interactive", "privstats.secagg.upload", "privstats.session",
-    "privstats.testing", "privstats.transforms", "privstats.workflows.sweep",
+    "privstats.testing", "privstats.transforms", "privstats.contrib.sweep",
 )  # fmt: skip
 """Loaded whole before a bug is planted: a module that was loaded beside it would keep it."""
 

@@ -26,7 +26,7 @@ RECORDED = {  # on a Haswell kernel; every other machine has to find them too
     "rounds_of_a_module": "a312e02e92d00932ed6f19e99f8a0df3",
 }
 
-ROOMS = ("estimates", "heads", "transforms", "moments", "alignment", "dp")
+ROOMS = ("estimates", "heads", "transforms", "moments", "contrib/alignment", "dp")
 WHOLE = ("tests/transforms/test_bures.py", *(f"tests/{room}" for room in ROOMS))
 
 

@@ -20,9 +20,9 @@ ROOMS = [
     "privstats.files.signing", "privstats.heads", "privstats.inference", "privstats.moments", "privstats.printable",
     "privstats.plan", "privstats.python_values", "privstats.release", "privstats.schema", "privstats.schema.modules",
     "privstats.schema.public_values", "privstats.secagg", "privstats.session", "privstats.testing.contracts",
-    "privstats.transforms", "privstats.workflows.readers", "privstats.workflows.report", "privstats.workflows.rivals",
-    "privstats.workflows.score", "privstats.workflows.simulate",
-    "privstats.workflows.suggest", "privstats.workflows.sweep.frame", "privstats.workflows.sweep",
+    "privstats.transforms", "privstats.workflows.readers", "privstats.workflows.report", "privstats.workflows.score",
+    "privstats.workflows.simulate", "privstats.workflows.suggest", "privstats.contrib.sweep",
+    "privstats.contrib.sweep.frame", "privstats.contrib.sweep.rivals", "privstats.files.result_cache",
     "threat_models.audits.accountants", "threat_models.audits.zcdp",
 ]  # fmt: skip
 WITHOUT = {

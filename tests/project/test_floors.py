@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[2]
 PLANTED = {
     "privstats/heads/diagnostics.py": ("privstats.session", "privstats.heads.diagnostics -> privstats.session"),
     "privstats/heads/naive_bayes.py": ("privstats.secagg", "privstats.heads.naive_bayes -> privstats.secagg"),
-    "privstats/workflows/sweep/grid.py": ("privstats.testing", "privstats.workflows.sweep.grid -> privstats.testing"),
+    "privstats/workflows/suggest.py": ("privstats.testing", "privstats.workflows.suggest -> privstats.testing"),
     "privstats/workflows/score.py": ("privstats.workflows.simulate",
         "privstats.workflows.score -> privstats.workflows.simulate"),
     "privstats/heads/rules/rule.py": ("privstats.heads.estimates.subspace",

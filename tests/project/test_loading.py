@@ -44,7 +44,7 @@ def test_a_check_of_a_plan_loads_no_machine_no_records_no_course_and_no_head(tmp
     monkeypatch.chdir(tmp_path)
     loaded(RUN.format(["privstats", "plan", "init", "--example"]))
     names = ours(loaded(RUN.format(["privstats", "plan", "check", "plan.toml"])))
-    unused = ("course", "secagg.interactive.server", "session", "engines", "heads.estimator", "ledger")
+    unused = ("course", "secagg.interactive.server", "session", "engines", "heads.estimator", "ledger", "contrib")
     for room in unused:
         assert not within(names, f"privstats.{room}"), room
     assert within(names, "privstats.moments") == {"privstats.moments", "privstats.moments.base"}  # no sum is formed
@@ -55,4 +55,5 @@ def test_a_check_of_a_plan_loads_no_machine_no_records_no_course_and_no_head(tmp
 def test_a_course_loads_no_other_course() -> None:
     names = ours(loaded(ONE_COURSE))
     assert "privstats.course.planned" in names
-    assert not names & {f"privstats.course.{other}" for other in ("rounds", "stream", "centred", "newton", "alignment")}
+    assert not names & {f"privstats.course.{other}" for other in ("rounds", "centred", "newton", "hazard")}
+    assert not within(names, "privstats.contrib")

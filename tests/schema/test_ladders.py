@@ -11,7 +11,8 @@ import pytest
 
 import privstats as ps
 from privstats import heads
-from privstats.cli.parts.sweeping import heads_named
+from privstats.contrib.sweep.draws import BASELINES, baselines
+from privstats.contrib.sweep.running import heads_named
 from privstats.course.recipes import advised_rounds, recipe_for
 from privstats.dp import default_shares, joint_mu
 from privstats.errors import PrivstatsError
@@ -19,7 +20,6 @@ from privstats.heads.registry import HEADS
 from privstats.randomness import seeded
 from privstats.schema import Schema, predicted
 from privstats.workflows.score import metric, shown
-from privstats.workflows.sweep.draws import BASELINES, baselines
 from tests.made import refused
 from tests.schema.samples import PROMISED, SCHEMAS
 from threat_models.audits.sensitivity import worst_pair

@@ -83,7 +83,7 @@ def test_a_results_file_that_cannot_be_used_is_one_sentence(tmp_path, monkeypatc
     refused(DataError, "cannot read results", Results, tmp_path)
     big = tmp_path / "rows.jsonl"
     big.write_text("{}")
-    monkeypatch.setattr("privstats.workflows.sweep.frame._MOST_BYTES", 1)
+    monkeypatch.setattr("privstats.files.result_cache._MAX_BYTES", 1)
     refused(DataError, "too large", Results, big)
 
 

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import privstats as ps
-from privstats.workflows.sweep import Axes, study, sweep
-from privstats.workflows.sweep.axes import with_quantile_cuts
+from privstats.contrib.sweep import Axes, study, sweep
+from privstats.contrib.sweep.axes import with_quantile_cuts
 from tests import made
 
 CELLS = ps.Cells(

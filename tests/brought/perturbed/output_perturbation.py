@@ -16,11 +16,11 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.linear_model import LogisticRegression
 
+from privstats.contrib.sweep.rivals import Rival
 from privstats.dp import Privacy, gaussian_mu
 from privstats.errors import PlanError
 from privstats.plan import Plan
 from privstats.transforms import apply
-from privstats.workflows.rivals import Rival
 from privstats.workflows.score import Scores
 
 

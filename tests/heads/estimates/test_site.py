@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from privstats.heads.party_discriminant import site_weights
+from privstats.contrib.heads.party_discriminant import site_weights
 
 C, D, N = 6, 40, 4000
 RNG = np.random.default_rng(0)

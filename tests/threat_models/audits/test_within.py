@@ -8,7 +8,7 @@ import pytest
 import privstats as ps
 from privstats.kinds import KINDS
 from tests import made
-from tests.alignment.cohort import PROMISE, PUBLIC, first
+from tests.contrib.alignment.cohort import PROMISE, PUBLIC, first
 from threat_models.audits.target import target_of
 from threat_models.audits.within import audit_within
 

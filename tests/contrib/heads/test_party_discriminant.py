@@ -7,8 +7,8 @@ import pytest
 from sklearn.datasets import load_digits
 
 import privstats as ps
+from privstats.contrib.heads.party_discriminant import site_weights
 from privstats.errors import DataError, HeadError, ReleaseError
-from privstats.heads.party_discriminant import site_weights
 from privstats.transforms import CentreRows, UnitNorm
 from privstats.workflows.simulate import dirichlet_partition
 from tests import made
@@ -128,7 +128,7 @@ def test_other_heads_name_it_and_it_names_its_schema(release: ps.Release) -> Non
 
 def test_a_sweep_scores_it_with_the_centre_of_the_test_rows() -> None:
     """And leaves every party all of its records: one record of the schema is a party."""
-    from privstats.workflows.sweep import sweep
+    from privstats.contrib.sweep import sweep
 
     schema = ps.PartySchema(10, 64, transform=(CentreRows(), UnitNorm()))
     plan = ps.Plan(schema=schema, cohort=ps.Cohort(8, 8, 8), privacy=made.promise(epsilon=8.0, **PARTY))

@@ -24,6 +24,8 @@ from sklearn.preprocessing import StandardScaler
 
 from privstats import course as courses
 from privstats import session
+from privstats.contrib.sweep.axes import Axes, Partition, Point, plan_at
+from privstats.contrib.sweep.rivals import Rival
 from privstats.course import Centred, Course, Round, Rounds
 from privstats.course.centred import centred_by, require_centrable, shrunk_mean
 from privstats.course.recipes import recipe_for
@@ -35,10 +37,8 @@ from privstats.randomness import Generator, seeded
 from privstats.release import Release
 from privstats.schema import predicted
 from privstats.transforms import apply
-from privstats.workflows.rivals import Rival
 from privstats.workflows.score import NOTHING_RIGHT, Scores, noise_draw
 from privstats.workflows.simulate import dirichlet_partition
-from privstats.workflows.sweep.axes import Axes, Partition, Point, plan_at
 
 Shards: TypeAlias = Sequence[tuple[Any, Any]]
 """``(X, y)`` of every client."""
@@ -67,7 +67,7 @@ class BehindMean:
         make: gives a fresh head.
 
     Example:
-        >>> from privstats.workflows.sweep import BehindMean
+        >>> from privstats.contrib.sweep import BehindMean
         >>> BehindMean(ps.heads.LDA).make()
         LDA()
     """
@@ -91,7 +91,7 @@ def behind_means(heads: Mapping[str, Callable[[], Any]]) -> dict[str, Callable[[
     """Each head of one release once more, behind a mean, as ``"NAME, centred"``.
 
     Example:
-        >>> from privstats.workflows.sweep import behind_means
+        >>> from privstats.contrib.sweep import behind_means
         >>> list(behind_means({"LDA": ps.heads.LDA, "RefinedSoftmax": ps.heads.RefinedSoftmax}))
         ['LDA, centred']
     """

@@ -6,8 +6,8 @@ import math
 import pytest
 
 import privstats as ps
+from privstats.contrib.sweep.axes import Axes, Partition, Point, plan_at
 from privstats.transforms import GaussianProjection, OrthogonalProjection, UnitNorm
-from privstats.workflows.sweep.axes import Axes, Partition, Point, plan_at
 from tests import made
 from tests.made import refused
 

@@ -1,4 +1,4 @@
-"""``privstats sweep``."""
+"""``privstats sweep``: its options."""
 
 from __future__ import annotations
 
@@ -76,9 +76,8 @@ def sweep(
     ] = None,
 ) -> None:
     """Score heads over axes of plans on data that you may look at, to choose before a deployment, or for a paper."""
-    from privstats.cli.parts import sweeping
+    from privstats.contrib.sweep import Axes, running
     from privstats.workflows.score import EPSILONS
-    from privstats.workflows.sweep import Axes
 
     axes = Axes(**{"epsilon": EPSILONS, **{name: value for name, value in vars(varied).items() if value}})
-    sweeping.run(plan, dialect.file(data, target, split=split, seed=draws.seed), axes, scored, draws, out)
+    running.run(plan, dialect.file(data, target, split=split, seed=draws.seed), axes, scored, draws, out)

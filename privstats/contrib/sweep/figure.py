@@ -13,9 +13,9 @@ from itertools import cycle
 from typing import Any
 
 from privstats import optional_dependencies
+from privstats.contrib.sweep.experiment import Study
+from privstats.contrib.sweep.frame import Frame
 from privstats.inference.figures import LINES
-from privstats.workflows.sweep.experiment import Study
-from privstats.workflows.sweep.frame import Frame
 
 FORMATS = ("png", "svg", "pdf")
 _SAID = {
@@ -46,7 +46,7 @@ def drawn(study: Study) -> dict[str, bytes]:
         MissingExtraError: matplotlib is not installed.
 
     Example:
-        >>> from privstats.workflows.sweep import Axes, drawn, study
+        >>> from privstats.contrib.sweep import Axes, drawn, study
         >>> X, y = np.random.default_rng(0).normal(size=(200, 2)), np.arange(200) % 2
         >>> privacy = ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=8.0, delta=1e-5)
         >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NAB", 8.0), cohort=ps.Cohort(2, 2, 1_000), privacy=privacy)

@@ -22,7 +22,7 @@ from privstats.kinds.gaussians import client_gaussian
 from privstats.secagg import Client, Identity, Roster
 from privstats.session import aggregate_unmasked
 from privstats.transforms.bures import mean_root, root
-from tests.alignment.cohort import CLIENTS, COHORT, RADIUS, SCHEMA, D, first, round_plan, shards
+from tests.contrib.alignment.cohort import CLIENTS, COHORT, RADIUS, SCHEMA, D, first, round_plan, shards
 
 VICTIM = 4
 PARTS = shards()

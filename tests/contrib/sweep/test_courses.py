@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import privstats as ps
+from privstats.contrib.sweep import behind_means, draws, sweep
 from privstats.workflows.score import NOTHING_RIGHT, noise_draw
-from privstats.workflows.sweep import behind_means, draws, sweep
 from tests.course.cases import RIDGE, plan_of, shards
 
 

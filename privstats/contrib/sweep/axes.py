@@ -81,7 +81,7 @@ class Axes:
             more leaves some out at random.
 
     Example:
-        >>> from privstats.workflows.sweep import Axes
+        >>> from privstats.contrib.sweep import Axes
         >>> axes = Axes(epsilon=(0.5, 1.0), clip_norm=(1.0, 2.0, 4.0))
         >>> axes.varied
         ('clip_norm', 'epsilon')

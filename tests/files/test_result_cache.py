@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from privstats.workflows.sweep.frame import ResultCache
+from privstats.files.result_cache import ResultCache
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,8 @@ import pytest
 from scipy.stats import t as student
 
 import privstats as ps
-from privstats.workflows.sweep import Axes, Frame, drawn, steps, study
-from privstats.workflows.sweep import draws as work
+from privstats.contrib.sweep import Axes, Frame, drawn, steps, study
+from privstats.contrib.sweep import draws as work
 from tests.made import refused
 
 from .test_sweep import PLAN, TEST, TRAIN
@@ -93,11 +93,11 @@ def test_a_stopped_study_goes_on_and_ends_in_the_same_bytes(result, tmp_path, mo
         return genuine(subject, job)
 
     genuine = work.draws_of
-    monkeypatch.setattr("privstats.workflows.sweep.experiment.draws_of", stopping)
+    monkeypatch.setattr("privstats.contrib.sweep.experiment.draws_of", stopping)
     refused(KeyboardInterrupt, "", found, kept=tmp_path / "draws.jsonl", with_baselines=True)
     left = []
     monkeypatch.setattr(
-        "privstats.workflows.sweep.experiment.draws_of", lambda *job: (left.append(job), genuine(*job))[1]
+        "privstats.contrib.sweep.experiment.draws_of", lambda *job: (left.append(job), genuine(*job))[1]
     )
     ticks = []
     resumed = found(kept=tmp_path / "draws.jsonl", with_baselines=True, tick=lambda: ticks.append(1))
@@ -153,7 +153,7 @@ def test_a_head_that_some_statistics_cannot_feed_is_told_and_left_out_there():
     ],
 )
 def test_what_makes_no_sense_is_refused_before_anything_is_drawn(how, error, words, monkeypatch):
-    monkeypatch.setattr("privstats.workflows.sweep.experiment.draws_of", lambda *_: pytest.fail("drawn"))
+    monkeypatch.setattr("privstats.contrib.sweep.experiment.draws_of", lambda *_: pytest.fail("drawn"))
     refused(error, words, found, **how)
 
 

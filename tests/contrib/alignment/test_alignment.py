@@ -16,7 +16,7 @@ from privstats.kinds.gaussians import client_gaussian
 from privstats.transforms.bures import barycentre, distance
 from privstats.workflows.simulate import run
 from tests import made
-from tests.alignment.cohort import CLASSES, CLIENTS, COHORT, PROMISE, PUBLIC, RADIUS, SCHEMA, D, first, shards
+from tests.contrib.alignment.cohort import CLASSES, CLIENTS, COHORT, PROMISE, PUBLIC, RADIUS, SCHEMA, D, first, shards
 
 
 def plaintext(parts, steps, step="alvarez-esteban"):

@@ -5,7 +5,7 @@ import dataclasses
 import pytest
 
 import privstats as ps
-from privstats.workflows.sweep import Axes, Frame, figure, study
+from privstats.contrib.sweep import Axes, Frame, figure, study
 
 from .test_sweep import PLAN, TEST, TRAIN
 

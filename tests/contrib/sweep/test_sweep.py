@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import privstats as ps
-from privstats.workflows.sweep import Axes, means, study, sweep
+from privstats.contrib.sweep import Axes, means, study, sweep
 from tests import made
 
 RNG = np.random.default_rng(3)
@@ -122,7 +122,7 @@ def test_the_command_varies_every_axis_and_goes_on_where_it_was_stopped(privstat
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr("privstats.cli.parts.sweeping.drawn", stop)
+        patched.setattr("privstats.contrib.sweep.running.drawn", stop)
         assert privstats(*words, "--out", "stopped", cwd=folder).returncode == 130
     assert (folder / "stopped" / "draws.jsonl").exists()
     done = privstats(*words, "--out", "stopped", cwd=folder, code=0)
@@ -149,3 +149,12 @@ def test_the_command_refuses_bad_input_in_one_sentence(privstats, folder, words,
     done = privstats("sweep", *words, cwd=folder, code=2)
     assert message in done.stderr.replace("\n", " ")
     assert "Traceback" not in done.stderr
+
+
+def test_scripts_import_a_sweep_and_a_rival_from_where_they_were():
+    from privstats.contrib.sweep.rivals import Rival
+    from privstats.workflows import rivals as old_rivals
+    from privstats.workflows import sweep as old_sweep
+
+    assert (old_sweep.Axes, old_sweep.sweep, old_rivals.Rival) == (Axes, sweep, Rival)
+    assert old_sweep.__all__ == sorted(ps.contrib.sweep.__all__)

@@ -9,19 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from privstats.cli.parts.options import heads_spelled
 from privstats.cli.parts.terminal import escape, prepare, say, terminal
-from privstats.errors import DataError
-from privstats.files.atomic import atomic_write
-from privstats.heads.diagnostics import RARE
-from privstats.heads.registry import head_class, named
-from privstats.intake.record_files import read_archive
-from privstats.moments import RecordFile, Records
-from privstats.moments.code_rows import columns_asked
-from privstats.plan import Plan
-from privstats.schema import predicted
-from privstats.workflows import report
-from privstats.workflows.rivals import rivals
-from privstats.workflows.score import heading
-from privstats.workflows.sweep import (
+from privstats.contrib.sweep import (
     KEPT,
     Axes,
     Study,
@@ -34,10 +22,22 @@ from privstats.workflows.sweep import (
     study,
     table,
 )
-from privstats.workflows.sweep.axes import open_columns
+from privstats.contrib.sweep.axes import open_columns
+from privstats.contrib.sweep.rivals import rivals
+from privstats.errors import DataError
+from privstats.files.atomic import atomic_write
+from privstats.heads.diagnostics import RARE
+from privstats.heads.registry import head_class, named
+from privstats.intake.record_files import read_archive
+from privstats.moments import RecordFile, Records
+from privstats.moments.code_rows import columns_asked
+from privstats.plan import Plan
+from privstats.schema import predicted
+from privstats.workflows import report
+from privstats.workflows.score import heading
 
 if TYPE_CHECKING:
-    from privstats.cli.sweep import Draws, Scored
+    from privstats.contrib.sweep.command import Draws, Scored
 
 _DONE = "sweep.json"
 _BALANCED = (

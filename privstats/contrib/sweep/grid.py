@@ -13,11 +13,11 @@ from typing import Any
 from rich import box
 from rich.table import Table
 
+from privstats.contrib.sweep.axes import Axes
+from privstats.contrib.sweep.experiment import Study, study
 from privstats.errors import DataError
 from privstats.plan import Plan
 from privstats.workflows.score import WITHOUT_NOISE, Point, heading, scored, shown
-from privstats.workflows.sweep.axes import Axes
-from privstats.workflows.sweep.experiment import Study, study
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Sweep:
 
     Example:
         >>> from privstats.workflows.score import Point
-        >>> from privstats.workflows.sweep import Sweep
+        >>> from privstats.contrib.sweep import Sweep
         >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=ps.Cohort(2, 2, 10), privacy=ps.NoPrivacy())
         >>> points = (Point("LDA", float("inf"), 0.9, 0.0), Point("LDA", 1.0, 0.81, 0.02))
         >>> result = Sweep(plan, points, missing={}, repeats=5)
@@ -90,7 +90,7 @@ def sweep(
         DataError: an empty grid, too few repeats, heads that are none, no records, or records that do not fit the plan.
 
     Example:
-        >>> from privstats.workflows.sweep import sweep
+        >>> from privstats.contrib.sweep import sweep
         >>> X, y = np.random.default_rng(0).normal(size=(200, 2)), np.arange(200) % 2
         >>> X[:, 0] += 4.0 * y
         >>> privacy = ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=8.0, delta=1e-5)
@@ -110,7 +110,7 @@ def over_epsilon(result: Study) -> Sweep:
     """Return a study that varied epsilon alone, as points.
 
     Example:
-        >>> from privstats.workflows.sweep import Axes, over_epsilon, study
+        >>> from privstats.contrib.sweep import Axes, over_epsilon, study
         >>> X, y = np.random.default_rng(0).normal(size=(200, 2)), np.arange(200) % 2
         >>> privacy = ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=8.0, delta=1e-5)
         >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NAB", 8.0), cohort=ps.Cohort(2, 2, 1_000), privacy=privacy)
@@ -149,7 +149,7 @@ def table(result: Sweep) -> Table:
 
     Example:
         >>> from privstats.workflows.score import Point
-        >>> from privstats.workflows.sweep import Sweep, table
+        >>> from privstats.contrib.sweep import Sweep, table
         >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=ps.Cohort(2, 2, 10), privacy=ps.NoPrivacy())
         >>> points = (Point("LDA", float("inf"), 0.9, 0.0), Point("LDA", 1.0, 0.81, 0.02))
         >>> [column.header for column in table(Sweep(plan, points, missing={}, repeats=5)).columns]
@@ -170,7 +170,7 @@ def cell(result: Sweep, point: Point) -> str:
 
     Example:
         >>> from privstats.workflows.score import Point
-        >>> from privstats.workflows.sweep import Sweep, cell
+        >>> from privstats.contrib.sweep import Sweep, cell
         >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=ps.Cohort(2, 2, 10), privacy=ps.NoPrivacy())
         >>> point = Point("LDA", epsilon=1.0, mean=0.81, spread=0.02)
         >>> cell(Sweep(plan, (point,), missing={}, repeats=5), point)
@@ -194,7 +194,7 @@ def means(result: Study) -> Table:
     The interval is that of a normal mean, cut to the scores that there can be; ``result.summary`` has its ends uncut.
 
     Example:
-        >>> from privstats.workflows.sweep import means, study
+        >>> from privstats.contrib.sweep import means, study
         >>> X, y = np.random.default_rng(0).normal(size=(200, 2)), np.arange(200) % 2
         >>> privacy = ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=8.0, delta=1e-5)
         >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NAB", 8.0), cohort=ps.Cohort(2, 2, 1_000), privacy=privacy)

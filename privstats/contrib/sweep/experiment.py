@@ -23,7 +23,12 @@ import numpy as np
 from scipy.special import stdtrit
 from threadpoolctl import threadpool_limits
 
+from privstats.contrib.sweep.axes import AXES, Axes, plan_at, with_quantile_cuts
+from privstats.contrib.sweep.draws import Dataset, Draw, Trial, baselines, draws_of
+from privstats.contrib.sweep.frame import Frame
+from privstats.contrib.sweep.rivals import Rival
 from privstats.errors import DataError
+from privstats.files.result_cache import ResultCache
 from privstats.files.text import json_text
 from privstats.intake.frames import named_target
 from privstats.intake.tables import Codes, ordered_columns
@@ -34,11 +39,7 @@ from privstats.plan import Plan
 from privstats.progress import progress_bar
 from privstats.schema import predicted
 from privstats.version import __version__
-from privstats.workflows.rivals import Rival
 from privstats.workflows.score import metric
-from privstats.workflows.sweep.axes import AXES, Axes, plan_at, with_quantile_cuts
-from privstats.workflows.sweep.draws import Dataset, Draw, Trial, baselines, draws_of
-from privstats.workflows.sweep.frame import Frame, ResultCache
 
 KEPT = "draws.jsonl"
 """The file in which an unfinished study keeps its draws."""
@@ -75,7 +76,7 @@ class Study:
         confidence: of the intervals in :attr:`summary`.
 
     Example:
-        >>> from privstats.workflows.sweep import study
+        >>> from privstats.contrib.sweep import study
         >>> X, y = np.random.default_rng(0).normal(size=(200, 2)), np.arange(200) % 2
         >>> schema = ps.ClassSchema(2, 2, "NAB", clip_norm=8.0)
         >>> privacy = ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=8.0, delta=1e-5)
@@ -159,7 +160,7 @@ def steps(plan: Plan, axes: Axes, repeats: int) -> int:
     """Jobs that :func:`study` will report through ``tick``, for a progress bar.
 
     Example:
-        >>> from privstats.workflows.sweep import Axes, steps
+        >>> from privstats.contrib.sweep import Axes, steps
         >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=ps.Cohort(2, 2, 10), privacy=ps.NoPrivacy())
         >>> steps(plan, Axes(clip_norm=(1.0, 2.0)), repeats=3)
         6
@@ -190,7 +191,7 @@ def study(
         train: ``(X, y)`` that the cohort holds together.
         test: ``(X, y)`` to score on.
         heads: a fresh head per call, by name; with several jobs, callables that can be sent to other processes, such as
-            classes. :func:`privstats.workflows.rivals.rivals` returns rivals to train alongside.
+            classes. :func:`privstats.contrib.sweep.rivals.rivals` returns rivals to train alongside.
         axes: what to vary; the plan alone if omitted.
         repeats: draws of partition and noise at every point, at least 2. Draw number 3 is the same partition and the
             same noise stream everywhere, so that points differ by what they compare.
@@ -205,7 +206,7 @@ def study(
         DataError: no records, records that do not fit the plan, or arguments that make no sense.
 
     Example:
-        >>> from privstats.workflows.sweep import Axes, study
+        >>> from privstats.contrib.sweep import Axes, study
         >>> X, y = np.random.default_rng(0).normal(size=(200, 2)), np.arange(200) % 2
         >>> privacy = ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=8.0, delta=1e-5)
         >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NAB", 8.0), cohort=ps.Cohort(2, 2, 1_000), privacy=privacy)

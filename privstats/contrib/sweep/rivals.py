@@ -1,0 +1,100 @@
+"""Rivals of a sweep's heads, trained on all records in one place: the interface, and how packages announce theirs.
+
+A rival is a frozen value with its hyperparameters. It must keep the plan's own promise, refuse a plan whose promise it
+cannot keep, and choose nothing by the records: tuning on them would reveal something that no epsilon counts. It may
+see all of them, so it is a comparison and no deployment. Rivals are announced under ``privstats.rivals`` by
+the word of ``privstats sweep --baseline``; the library brings none. None is imported before it is asked for.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from importlib.metadata import EntryPoint
+from typing import Any, ClassVar
+
+from privstats.errors import DataError
+from privstats.plan import Plan
+from privstats.plug_ins import announced, dist_name, loaded
+from privstats.tables import by_name
+from privstats.workflows.score import Scores
+
+GROUP = "privstats.rivals"
+
+
+class Rival(ABC):
+    """A system that is trained on all records of the cohort, and scored in a study as a head is.
+
+    Attributes:
+        recipe: its hyperparameters, a dataclass, which a study's document holds; fixed before any record is seen.
+        packages: distributions; a study's document states their versions.
+
+    Example:
+        >>> from privstats.contrib.sweep.rivals import Rival
+        >>> sorted(Rival.__abstractmethods__)  # a rival defines these, and has a recipe
+        ['__str__', 'name', 'require', 'scores']
+    """
+
+    packages: ClassVar[tuple[str, ...]] = ()
+    recipe: Any
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """The name of its row."""
+
+    @abstractmethod
+    def __str__(self) -> str:
+        """Describe the rival for a reader of its row: its model, its training, and what it treats as public."""
+
+    @abstractmethod
+    def require(self, plan: Plan) -> None:
+        """Refuse a plan if the rival cannot keep its promise; called at every point before anything is measured.
+
+        Raises:
+            PlanError: another unit, adjacency or task.
+            MissingExtraError: a package that it needs is not installed.
+        """
+
+    @abstractmethod
+    def scores(self, plan: Plan, train: tuple[Any, Any], test: tuple[Any, Any], seed: int) -> Scores:
+        """Train once under the promise of ``plan.privacy``, without noise if there is no DP, and return the scores.
+
+        The scores may depend on the promise, the clip norm and the public maps of the plan, and not on its trust model,
+        cohort or statistics: one training serves all of these.
+
+        Args:
+            plan: admitted by :meth:`require`.
+            train, test: ``(X, y)``; all the cohort's records, and to score on.
+            seed: fixes whatever is drawn. Reproducible noise protects nothing.
+        """
+
+
+def rivals(*words: str) -> dict[str, Callable[[], Rival]]:
+    """Return the rivals for these words, by the name of their row in a study.
+
+    Raises:
+        DataError: a word that names none; a package that announces none.
+
+    Example:
+        >>> from privstats.contrib.sweep.rivals import rivals
+        >>> rivals()  # none was asked for
+        {}
+    """
+    entries = by_name(announced(GROUP), lambda entry: entry.name, "rival")
+    for word in words:
+        if word not in entries:
+            known = ", ".join(entries) or "those of installed packages, of which none has any"
+            raise DataError(f"baseline must be one of {known}, got {word!r}; choose one, or leave it out")
+    makers = [_maker(entries[word]) for word in words]
+    return {make().name: make for make in makers}
+
+
+def _maker(entry: EntryPoint) -> Callable[[], Rival]:
+    make: Callable[[], Rival] = loaded(entry, "rival", DataError)
+    if not callable(make) or not isinstance(make(), Rival):
+        raise DataError(
+            f"{dist_name(entry)} announces the rival {entry.name!r} as {entry.value!r}, which makes no Rival when "
+            "called; fix or uninstall that package"
+        )
+    return make
