@@ -16,26 +16,41 @@ from privstats.engines.flower.certificates import write_certificates
 from privstats.errors import PrivstatsError
 from tests.engines.flower.tls import answering, showing
 
-TODAY = datetime.now(UTC)
+NOON = datetime.now(UTC).replace(hour=12, minute=0, second=0, microsecond=0)
+"""The time at which the clock of the checks stands still; OpenSSL reads the machine's own, at most 12 hours off."""
+YESTERDAY = NOON - timedelta(days=1)
+
+
+class Stopped(datetime):
+    """A clock that stands at noon: a certificate begins on the day on which it is written."""
+
+    @classmethod
+    def now(cls, tz=None):
+        return NOON
 
 
 def day(days):
-    return f"{datetime.now(UTC) + timedelta(days=days):%Y-%m-%d}"
+    return f"{NOON + timedelta(days=days):%Y-%m-%d}"
+
+
+@pytest.fixture(autouse=True)
+def stopped(monkeypatch):
+    monkeypatch.setattr("privstats.engines.flower.certificate_checks.datetime", Stopped)
 
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
-    """Folders of certificates by what is odd about them."""
+    """Folders of certificates by what is odd about them, those that are valid from yesterday on."""
     place = tmp_path_factory.mktemp("made")
     odd = {
         "good": {"days": 300},
         "other": {"days": 300},
-        "old": {"now": TODAY - timedelta(days=12)},
-        "young": {"now": TODAY + timedelta(days=12)},
+        "old": {"now": NOON - timedelta(days=12)},
+        "young": {"now": NOON + timedelta(days=12)},
         "elsewhere": {"hosts": ["coordinator.example"]},
     }
     for name, given in odd.items():
-        write_certificates(place / name, **{"hosts": ["127.0.0.1"], "days": 10, **given})
+        write_certificates(place / name, **{"hosts": ["127.0.0.1"], "days": 10, "now": YESTERDAY, **given})
     return place
 
 
@@ -60,7 +75,7 @@ def refusal(check, *given):
 
 class TestServed:
     def test_three_files_that_belong_together_say_when_the_first_ends(self, made):
-        assert remaining_days(check_served(made / "good")) == 299
+        assert remaining_days(check_served(made / "good"), NOON) == 299
 
     @pytest.mark.parametrize(
         ("other", "names", "sentence"),
@@ -119,7 +134,7 @@ class TestServed:
     def test_flowers_own_programs_reach_it_by_loopback(self, tmp_path, monkeypatch):
         """As with a certificate of another authority, which was asked for the host that parties use alone."""
         monkeypatch.setattr("privstats.engines.flower.certificates._LOOPBACK", ())
-        write_certificates(tmp_path / "tls", ["coordinator.example"], days=10)
+        write_certificates(tmp_path / "tls", ["coordinator.example"], days=10, now=YESTERDAY)
         assert refusal(check_served, tmp_path / "tls").startswith(
             f"{tmp_path}/tls/server.pem is for coordinator.example and does not name 127.0.0.1, over which Flower's own"
         )
@@ -130,7 +145,7 @@ class TestAuthority:
         """While an old and a new authority are trusted, one file holds both."""
         both = tmp_path / "ca.pem"
         both.write_bytes((made / "old" / "ca.pem").read_bytes() + (made / "good" / "ca.pem").read_bytes())
-        assert remaining_days(check_authority(both)) == 299
+        assert remaining_days(check_authority(both), NOON) == 299
 
     def test_one_that_has_ended_names_the_day(self, made):
         path = made / "old" / "ca.pem"
@@ -142,7 +157,7 @@ class TestAuthority:
 class TestShown:
     def test_a_certificate_that_is_accepted_says_when_it_ends(self, made):
         with showing(made / "good") as superlink:
-            assert remaining_days(check_shown(superlink, made / "good" / "ca.pem")) == 299
+            assert remaining_days(check_shown(superlink, made / "good" / "ca.pem"), NOON) == 299
 
     @pytest.mark.parametrize(
         ("shown", "trusted", "sentence"),

@@ -193,8 +193,9 @@ def test_a_contradicted_promise_is_the_first_thing_on_the_page(plan):
 
 
 def test_without_a_promise_the_page_warns_and_draws_no_dots(changed):
+    before = datetime.now(UTC)
     page = page_of(Statement(changed(privacy=ps.NoPrivacy())))
     assert 'class="box warn"' in page
     assert "<svg" not in page
     assert "That is worth" not in page
-    assert f"{datetime.now(UTC):%Y-%m-%d}" in page
+    assert any(f"{time:%Y-%m-%d}" in page for time in (before, datetime.now(UTC)))
