@@ -147,14 +147,25 @@ def encapsulate(ek: bytes, m: bytes) -> tuple[bytes, bytes]:
     return secret, encrypt(ek, m, r)
 
 
-def decapsulate(seed: bytes, ciphertext: bytes) -> bytes:
-    """18, from the seed d || z."""
+def expanded(seed: bytes) -> bytes:
+    """16: the decapsulation key of the seed d || z, which ends with the encapsulation key, its hash and z."""
+    ek, secret = keys_of(seed)
+    return secret + ek + h(ek) + seed[32:]
+
+
+def opened(dk: bytes, ciphertext: bytes) -> bytes:
+    """18, with a decapsulation key of 2,400 bytes."""
     if len(ciphertext) != 32 * (DU * K + DV):
         raise ValueError("no ciphertext")
-    ek, dk = keys_of(seed)
+    secret, ek, digest, z = dk[: 384 * K], dk[384 * K : -64], dk[-64:-32], dk[-32:]
     u = [ntt(decompress(decode(part, DU), DU)) for part in parts(ciphertext[: 32 * DU * K], 32 * DU)]
     v = decompress(decode(ciphertext[32 * DU * K :], DV), DV)
-    s = [decode(part, 12) for part in parts(dk, 384)]
+    s = [decode(part, 12) for part in parts(secret, 384)]
     m = encode(compress([(a - b) % Q for a, b in zip(v, inverse(dot(s, u)), strict=True)], 1), 1)
-    secret, r = g(m + h(ek))
-    return secret if encrypt(ek, m, r) == ciphertext else hashlib.shake_256(seed[32:] + ciphertext).digest(32)
+    shared, r = g(m + digest)
+    return shared if encrypt(ek, m, r) == ciphertext else hashlib.shake_256(z + ciphertext).digest(32)
+
+
+def decapsulate(seed: bytes, ciphertext: bytes) -> bytes:
+    """18, from the seed d || z."""
+    return opened(expanded(seed), ciphertext)

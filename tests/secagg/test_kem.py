@@ -1,7 +1,8 @@
-"""ML-KEM-768 as ``kem`` offers it, against Wycheproof's vectors and a second implementation from the standard."""
+"""Compare ML-KEM-768 in ``kem`` with vectors of Wycheproof and ACVP and a second implementation of the standard."""
 
 import json
 from hashlib import sha3_256
+from operator import itemgetter
 from pathlib import Path
 
 import pytest
@@ -46,12 +47,32 @@ def test_keys_that_wycheproof_refuses_are_refused(row: dict) -> None:
             refuses(public)
 
 
-@pytest.mark.parametrize("row", ACVP["keyGen"])
+@pytest.mark.parametrize("row", ACVP["keyGen"], ids=itemgetter("tcId"))
 def test_a_key_of_acvp_is_generated_alike(row: dict) -> None:
     seed = bytes.fromhex(row["d"] + row["z"])
     public = kem.public_of(kem.private_key(seed))
     assert sha3_256(public).hexdigest() == row["H(ek)"]
     assert mlkem.keys_of(seed)[0] == public
+    assert "H(dk)" not in row or sha3_256(mlkem.expanded(seed)).hexdigest() == row["H(dk)"]
+
+
+@pytest.mark.parametrize("row", ACVP["encapsulation"], ids=itemgetter("tcId"))
+def test_the_library_encapsulates_to_the_key_of_acvp(row: dict) -> None:
+    """The library draws the randomness itself, so the second implementation opens its ciphertext and gives ACVP's."""
+    dk, ciphertext = bytes.fromhex(row["dk"]), bytes.fromhex(row["c"])
+    public = dk[384 * mlkem.K : -64]
+    assert kem.parsed(public).public_bytes_raw() == public
+    secret, fresh = kem.encapsulate(public)
+    assert mlkem.opened(dk, fresh) == secret
+    assert [part.hex() for part in mlkem.encapsulate(public, bytes.fromhex(row["m"]))] == [row["K"], row["c"]]
+    assert mlkem.opened(dk, ciphertext).hex() == row["K"]
+
+
+@pytest.mark.parametrize("row", ACVP["decapsulation"]["tests"], ids=itemgetter("tcId"))
+def test_the_second_implementation_decapsulates_as_acvp(row: dict) -> None:
+    """Half of the ciphertexts are modified. The library reads no expanded key: it is held to Wycheproof's seeds."""
+    dk = bytes.fromhex(ACVP["decapsulation"]["dk"])
+    assert mlkem.opened(dk, bytes.fromhex(row["c"])).hex() == row["K"]
 
 
 @pytest.mark.parametrize("number", range(4))

@@ -42,6 +42,18 @@ test("ML-KEM's keys are those of ACVP", () => {
     assert.equal(toHex(noble.sha3_256(noble.ml_kem768.keygen(fromHex(d + z)).publicKey)), wanted);
 });
 
+test("ML-KEM's encapsulations and decapsulations are those of ACVP", () => {
+  const { encapsulation, decapsulation } = read("mlkem_768_acvp.json");
+  assert.deepEqual([encapsulation.length, decapsulation.tests.length], [25, 10]);
+  for (const { dk, m, c, K } of encapsulation) {
+    const ek = fromHex(dk).subarray(1152, 2336);
+    const { cipherText, sharedSecret } = noble.ml_kem768.encapsulate(ek, fromHex(m));
+    assert.deepEqual([toHex(sharedSecret), toHex(cipherText)], [K, c]);
+  }
+  const dk = fromHex(decapsulation.dk);
+  for (const { c, K } of decapsulation.tests) assert.equal(toHex(noble.ml_kem768.decapsulate(fromHex(c), dk)), K);
+});
+
 test("ML-KEM's encapsulations and refusals are those of Wycheproof", () => {
   let valid = 0;
   for (const { result, ek, m, K, c } of read("mlkem_768.json").encapsulation) {
