@@ -1,4 +1,4 @@
-"""The number tables of docs/alignment_numbers.md, from the committed results of ``benchmarks/alignment``.
+"""The number tables of benchmarks/alignment/numbers.md, from the committed results of ``benchmarks/alignment``.
 
 Part of ``benchmarks/tables.py``, which writes them into the page.
 """
@@ -25,7 +25,7 @@ _SETS = {
 
 
 def shift_intervals() -> Cells:
-    """docs/alignment_numbers.md: alpha .1 with intervals."""
+    """benchmarks/alignment/numbers.md: alpha .1 with intervals."""
     lines = [["alpha .1, one client a domain", *_SCORES]]
     rows = _rows("convolutions, one client a domain")
     for row in (row for row in rows if row["alpha"] == "0.1" and row["method"] != _BASE):
@@ -34,7 +34,7 @@ def shift_intervals() -> Cells:
 
 
 def alignment_rounds() -> Cells:
-    """docs/alignment_numbers.md: how far the reference is from its end after each round."""
+    """benchmarks/alignment/numbers.md: how far the reference is from its end after each round."""
     rows = results("alignment.shift")["relative error of the reference by rounds: convolutions"]
     numbered = [row for row in rows if row["rounds"] != "POT"]
     steps = ("published", "alvarez-esteban")
@@ -47,7 +47,7 @@ def _after(rounds: int) -> str:
 
 
 def alignment_changed() -> Cells:
-    """docs/alignment_numbers.md: predictions that each further round still changes."""
+    """benchmarks/alignment/numbers.md: predictions that each further round still changes."""
     lines = [["predictions that differ, %", *map(_after, range(4))]]
     for title, rows in results("alignment.masked").items():
         if title != "machine":
@@ -58,7 +58,7 @@ def alignment_changed() -> Cells:
 
 
 def within_private() -> Cells:
-    """docs/alignment_numbers.md: within-client moments under a record's promise, as gains over plain N, A, B."""
+    """benchmarks/alignment/numbers.md: within-client moments under a record's promise, as gains over plain N, A, B."""
     lines: list[list[str]] = []
     for title, rows in results("alignment.private").items():
         if title == "machine":
@@ -79,7 +79,7 @@ def _both(row: Row) -> str:
 
 
 def personal_heads() -> Cells:
-    """docs/alignment_numbers.md: what the client's own part adds, on five sets."""
+    """benchmarks/alignment/numbers.md: what the client's own part adds, on five sets."""
     tables = results("alignment.personal")
     by_set = {name: tables[f"accuracy on the client's own mix, %: {name}"] for name in _SETS}
     ways = [row["way"] for row in by_set["digits"]]

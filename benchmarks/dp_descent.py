@@ -208,13 +208,13 @@ class _Fitted:
 
 
 DP_SGD = Recipe(16.0, 0.3, 0.9, 200, 0.2, tail=True, spread=2.0)
-"""For every data set and epsilon; docs/refinement_numbers.md says how."""
+"""For every data set and epsilon; benchmarks/refinement/numbers.md says how."""
 DP_GD = Recipe(128.0, 0.1, 0.9, 50, 1.0, spread=2.0)
 """Likewise, of all records in every step."""
 
 
 def dp_sgd() -> PrivateDescent:
-    """DP-SGD by the recipe of docs/refinement_numbers.md.
+    """DP-SGD by the recipe of benchmarks/refinement/numbers.md.
 
     Example:
         >>> from benchmarks.dp_descent import dp_sgd
@@ -225,7 +225,7 @@ def dp_sgd() -> PrivateDescent:
 
 
 def dp_gd() -> PrivateDescent:
-    """DP-GD by the recipe of docs/refinement_numbers.md.
+    """DP-GD by the recipe of benchmarks/refinement/numbers.md.
 
     Example:
         >>> from benchmarks.dp_descent import dp_gd

@@ -15,7 +15,7 @@ _BEFORE = ", before"
 
 
 def over_flower() -> Cells:
-    """docs/between_machines_numbers.md: sessions of five parties, in one process and as processes, before and after."""
+    """benchmarks/engines/numbers.md: sessions of five parties, in one process and as processes, before and after."""
     heading = ["protocol", "where", "sessions", "seconds of a session", "seconds of a step", "processor s a message"]
     lines = [[*heading, "bytes up", "bytes down"]]
     found = results("engines.federation")
@@ -40,7 +40,7 @@ def over_flower() -> Cells:
 
 
 def session_growth() -> Cells:
-    """docs/between_machines_numbers.md: a session of many parties on one machine."""
+    """benchmarks/engines/numbers.md: a session of many parties on one machine."""
     heading = ["parties", "where", "s of the first step", "s of another step", "MB up", "MB down", "kB of a party"]
     lines, found = [heading], results("engines.scale")
     rows = [row for title in ("steps in the simulation", "steps as processes") for row in found.get(title, [])]
@@ -61,7 +61,7 @@ def session_growth() -> Cells:
 
 
 def large_upload() -> Cells:
-    """docs/between_machines_numbers.md: how fast large vectors travel."""
+    """benchmarks/engines/numbers.md: how fast large vectors travel."""
     lines = [["parties", "entries", "bits", "MB of a party", "s of the step", "MB a second", "s of the other steps"]]
     for row in results("engines.scale").get("a large upload", []):
         numbers = ("MB of a party", "seconds", "MB a second", "seconds of the other steps")

@@ -1,4 +1,4 @@
-"""The number tables of docs/tables_numbers.md, from the committed results of ``benchmarks/inference``.
+"""The number tables of benchmarks/inference/numbers.md, from the committed results of ``benchmarks/inference``.
 
 Part of ``benchmarks/tables.py``, which writes them into the page.
 """
@@ -38,7 +38,7 @@ def _half_width(row: Row) -> str:
 
 
 def inference_cells() -> Cells:
-    """docs/raw_tables_numbers.md: contrasts of cells of declared columns."""
+    """benchmarks/raw_tables/numbers.md: contrasts of cells of declared columns."""
     head = ["cuts", "missing", "records", "epsilon", "told", "told and missed", "worst cell", "half width"]
     lines = []
     for _, rows in titled("inference.cells"):
@@ -50,7 +50,7 @@ def inference_cells() -> Cells:
 
 
 def found_cuts() -> Cells:
-    """docs/raw_tables_numbers.md: the same behind cut points that were found."""
+    """benchmarks/raw_tables/numbers.md: the same behind cut points that were found."""
     head = ["cuts", "records", "epsilon", "told", "told and missed", "worst cell", "half width"]
     lines = []
     for _, rows in titled("inference.found_cuts"):
@@ -61,7 +61,7 @@ def found_cuts() -> Cells:
 
 
 def inference_peers() -> Cells:
-    """docs/tables_numbers.md: other ways on the same records."""
+    """benchmarks/inference/numbers.md: other ways on the same records."""
     head = ["table", "way", "version", "epsilon", "told and missed", "half width", "median error", "bytes", "shows"]
     lines = []
     for title, rows in titled("inference.peers"):
@@ -73,7 +73,7 @@ def inference_peers() -> Cells:
 
 
 def inference_readers() -> Cells:
-    """docs/tables_numbers.md: the readers that the first tables leave out."""
+    """benchmarks/inference/numbers.md: the readers that the first tables leave out."""
     head = ["table", "records", "epsilon", "told", "told and missed", "half width"]
     lines = []
     for title, rows in titled("inference.readers"):
@@ -84,7 +84,7 @@ def inference_readers() -> Cells:
 
 
 def rare_outcome() -> Cells:
-    """docs/heads_numbers.md: the AUC of a rare outcome by the bins of its score."""
+    """benchmarks/heads/numbers.md: the AUC of a rare outcome by the bins of its score."""
     head = ["outcome", "bins", "AUC pooled", "AUC", "width", "predicted width", "covered"]
     lines = []
     for title, rows in titled("inference.rare_outcome"):
@@ -95,7 +95,7 @@ def rare_outcome() -> Cells:
 
 
 def three_hospitals() -> Cells:
-    """docs/heads_numbers.md: a score over three hospitals beside scikit-learn on their pooled records."""
+    """benchmarks/heads/numbers.md: a score over three hospitals beside scikit-learn on their pooled records."""
     head = ["measure", "over all", "95 % interval", "scikit-learn, pooled"]
     head += ["own file of one", "95 % interval", "scikit-learn, that file", "scikit-learn's model, pooled"]
     lines = []
@@ -116,7 +116,7 @@ def _between(row: Row, low: str, high: str) -> str:
 
 
 def inference_head_scores() -> Cells:
-    """docs/heads_numbers.md: the score of a head against its population, and against the same records pooled."""
+    """benchmarks/heads/numbers.md: the score of a head against its population, and against the same records pooled."""
     head = ["head", "measure", "epsilon", "told", "told and missed", "missed the pooled number", "half width"]
     lines = []
     for title, rows in titled("inference.head_scores"):
@@ -127,7 +127,7 @@ def inference_head_scores() -> Cells:
 
 
 def inference_persons() -> Cells:
-    """docs/tables_numbers.md: averaged persons beside rows that are taken for records."""
+    """benchmarks/inference/numbers.md: averaged persons beside rows that are taken for records."""
     head = ["about", "epsilon", "averages missed", "half width", "rows as records missed", "their half width"]
     lines = []
     for title, rows in titled("inference.persons"):
@@ -145,7 +145,7 @@ def frame_columns() -> Cells:
 
 
 def inference_standardised() -> Cells:
-    """docs/tables_numbers.md: public ranges beside those that a first session finds."""
+    """benchmarks/inference/numbers.md: public ranges beside those that a first session finds."""
     head = ["ranges", "records", "epsilon", "told", "told and missed", "worst slope", "half width", "median error"]
     lines = []
     for title, rows in titled("inference.standardised"):
@@ -157,7 +157,7 @@ def inference_standardised() -> Cells:
 
 
 def inference_hazards() -> Cells:
-    """docs/tables_numbers.md: intervals of hazard ratios."""
+    """benchmarks/inference/numbers.md: intervals of hazard ratios."""
     head = ["events", "records", "epsilon", "runs", "told", "told and missed", "worst ratio", "half width"]
     lines = []
     for title, rows in titled("inference.hazards")[:2]:
@@ -169,7 +169,7 @@ def inference_hazards() -> Cells:
 
 
 def inference_proportionality() -> Cells:
-    """docs/tables_numbers.md: how often proportionality is rejected at .05."""
+    """benchmarks/inference/numbers.md: how often proportionality is rejected at .05."""
     head = ["ratio", "records", "epsilon", "told", "rejected"]
     lines = []
     for title, rows in titled("inference.hazards")[2:4]:
@@ -180,7 +180,7 @@ def inference_proportionality() -> Cells:
 
 
 def inference_cox() -> Cells:
-    """docs/tables_numbers.md: grouped hazards beside Cox's model on data that lifelines brings."""
+    """benchmarks/inference/numbers.md: grouped hazards beside Cox's model on data that lifelines brings."""
     head = ["data", "persons", "events", "bins", "largest distance in standard errors", "standard errors over Cox's"]
     lines = []
     ((_, rows),) = titled("inference.hazards", "beside Cox's model")
@@ -192,7 +192,7 @@ def inference_cox() -> Cells:
 
 
 def inference_leaving() -> Cells:
-    """docs/tables_numbers.md: hazard ratios and their tests where two arms leave at rates of their own."""
+    """benchmarks/inference/numbers.md: hazard ratios and their tests where two arms leave at rates of their own."""
     head = ["world", "log ratio", "records", "months a bin", "epsilon", "told", "arm missed", "95 % of it"]
     lines = []
     for title, rows in titled("inference.hazards")[4:8]:
@@ -205,7 +205,7 @@ def inference_leaving() -> Cells:
 
 
 def inference_causes() -> Cells:
-    """docs/tables_numbers.md: cause-specific ratios."""
+    """benchmarks/inference/numbers.md: cause-specific ratios."""
     head = ["records", "epsilon", "releases", "told", "told and missed", "worst", "95 % of it", "half width"]
     ((_, rows),) = titled("inference.hazards", "one cause")
     lines = []
@@ -216,7 +216,7 @@ def inference_causes() -> Cells:
 
 
 def inference_stretched() -> Cells:
-    """docs/tables_numbers.md: printed assumptions at their edge, and the worst parameter of each world."""
+    """benchmarks/inference/numbers.md: printed assumptions at their edge, and the worst parameter of each world."""
     head = ["table", "assumed", "world", "records", "epsilon", "told", "told and missed", "worst", "95 % of it"]
     lines = []
     for title, rows in titled("inference.stretched"):
@@ -228,7 +228,7 @@ def inference_stretched() -> Cells:
 
 
 def inference_risks() -> Cells:
-    """docs/tables_numbers.md: risks at a time and incidence by cause, missed by month."""
+    """benchmarks/inference/numbers.md: risks at a time and incidence by cause, missed by month."""
     months = ["month 3", "month 12", "month 24"]
     lines = []
     for _, rows in titled("inference.by_arm")[:2]:
@@ -240,7 +240,7 @@ def inference_risks() -> Cells:
 
 
 def inference_real() -> Cells:
-    """docs/tables_numbers.md: columns of real data sets."""
+    """benchmarks/inference/numbers.md: columns of real data sets."""
     head = ["columns", "errors", "epsilon", "`cov_type`", "told", "told and missed", "worst parameter", "half width"]
     ((_, rows),) = titled("inference.real")
     lines = []

@@ -1,4 +1,4 @@
-"""The number tables of docs/raw_tables_numbers.md, from the committed results of ``benchmarks/raw_tables``.
+"""The number tables of benchmarks/raw_tables/numbers.md, from the committed results of ``benchmarks/raw_tables``.
 
 Part of ``benchmarks/tables.py``, which writes them into the page. Every verdict is of differences split by split: ahead
 or behind by two standard errors of their mean, level otherwise.

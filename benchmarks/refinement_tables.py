@@ -1,4 +1,4 @@
-"""The number tables of docs/refinement_numbers.md, from the committed results of ``benchmarks/refinement``.
+"""The number tables of benchmarks/refinement/numbers.md, from the committed results of ``benchmarks/refinement``.
 
 Part of ``benchmarks/tables.py``, which writes them into the page.
 """
@@ -183,7 +183,7 @@ def _floored(row: Row) -> str:
 
 
 def heads_threads() -> Cells:
-    """docs/heads_numbers.md: heads of many classes with one BLAS thread and with two."""
+    """benchmarks/heads/numbers.md: heads of many classes with one BLAS thread and with two."""
     found = titled("heads.threads", "fits with ")
     names = [key for key in found[0][1][0] if key != "head"]
     lines = [["classes x features", "head", *names]]
@@ -195,7 +195,7 @@ def heads_threads() -> Cells:
 
 
 def heads_pooling() -> Cells:
-    """docs/heads_numbers.md: RDA's own pooled weight beside fixed ones."""
+    """benchmarks/heads/numbers.md: RDA's own pooled weight beside fixed ones."""
     rows = results("heads.pooling")["accuracy of RDA by pooled weight, %"]
     weights = [key for key in rows[0] if key not in ("data", "per class", "auto", "chosen")]
     lines = [["data", "records per class", "its own choice", "weight chosen", *(f"w = {w}" for w in weights)]]

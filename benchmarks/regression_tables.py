@@ -1,4 +1,4 @@
-"""The tables of docs/heads_numbers.md of ridge regressions on raw tables, beside AdaSSP.
+"""The tables of benchmarks/heads/numbers.md of ridge regressions on raw tables, beside AdaSSP.
 
 Cells only; ``tables`` finds the pages that they stand in.
 """

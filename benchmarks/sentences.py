@@ -51,7 +51,7 @@ def a_search_adds_up() -> str:
 
 
 def bugs_measured() -> str:
-    """docs/testing_numbers.md: how many bugs there are, and how many were measured for the table."""
+    """benchmarks/mutation_numbers.md: how many bugs there are, and how many were measured for the table."""
     rows = next(rows for title, rows in results("mutation").items() if title != "machine")
     measured = len({row["bug"] for row in rows} & set(MUTANTS))
     rest = len(MUTANTS) - measured
@@ -73,7 +73,7 @@ def laplace_of_counts() -> str:
 
 
 def cells_ahead() -> str:
-    """docs/refinement_numbers.md: in how many cells refinement is ahead, and a mean first gains."""
+    """benchmarks/refinement/numbers.md: in how many cells refinement is ahead, and a mean first gains."""
     return (
         f"Against the better peer refinement is {_counted(standing, 'ahead', 'behind')}. A mean first is, against one "
         f"release, {_counted(gained, 'ahead', 'behind')}."
@@ -130,12 +130,12 @@ def second_rounds() -> str:
 
 
 def raw_tables_standing() -> str:
-    """docs/raw_tables_numbers.md: on how many untouched tables ours is ahead of DP-EBM at epsilon 1."""
+    """benchmarks/raw_tables/numbers.md: on how many untouched tables ours is ahead of DP-EBM at epsilon 1."""
     return raw_table_tables.said()
 
 
 def raw_tables_out_of_reach() -> str:
-    """docs/raw_tables_numbers.md: where gaps cost more than privacy."""
+    """benchmarks/raw_tables/numbers.md: where gaps cost more than privacy."""
     return raw_table_tables.out_of_reach()
 
 

@@ -1,4 +1,4 @@
-"""The number tables of docs/streams_numbers.md, from the committed results of ``benchmarks/streams``.
+"""The number tables of benchmarks/streams/numbers.md, from the committed results of ``benchmarks/streams``.
 
 Part of ``benchmarks/tables.py``, which writes them into the page.
 """
@@ -15,7 +15,7 @@ _SETS = {"digits": "digits", "cifar10": "CIFAR-10"}
 
 
 def stream_noise() -> Cells:
-    """docs/streams_numbers.md: noise of the total."""
+    """benchmarks/streams/numbers.md: noise of the total."""
     (rows,) = (rows for title, rows in results("streams.noise").items() if title != "machine")
     columns = [name for name in rows[0] if name != "epochs"]
     head = ["epochs", *(name.replace("deletions", "leaving") for name in columns)]
@@ -23,7 +23,7 @@ def stream_noise() -> Cells:
 
 
 def stream_accuracy() -> Cells:
-    """docs/streams_numbers.md: accuracy over the epochs, with standard errors."""
+    """benchmarks/streams/numbers.md: accuracy over the epochs, with standard errors."""
     lines = [["set", "epochs", "epsilon", *_WAYS]]
     for name, shown in _SETS.items():
         for title, rows in results("streams.accuracy").items():
@@ -36,7 +36,7 @@ def stream_accuracy() -> Cells:
 
 
 def stream_audit() -> Cells:
-    """docs/streams_numbers.md: canaries through a whole stream."""
+    """benchmarks/streams/numbers.md: canaries through a whole stream."""
     (rows,) = (rows for title, rows in results("streams.audit").items() if title != "machine")
     lines = [
         ["mechanism, epochs", "mu claimed", "a party that keeps its registry", "the double: takes silence for proof"]
@@ -48,7 +48,7 @@ def stream_audit() -> Cells:
 
 
 def stream_registry() -> Cells:
-    """docs/streams_numbers.md: what a record registry takes."""
+    """benchmarks/streams/numbers.md: what a record registry takes."""
     (rows,) = (rows for title, rows in results("streams.registry").items() if title != "machine")
     calls = [name for name in rows[0] if name not in ("records", "bytes of a record")]
     lines = [["records", *calls, "bytes of a record"]]

@@ -1,4 +1,4 @@
-"""The number tables of docs/synthetic_numbers.md, from the committed results of ``benchmarks/synthetic``.
+"""The number tables of benchmarks/synthetic/numbers.md, from the committed results of ``benchmarks/synthetic``.
 
 Part of ``benchmarks/tables.py``, which writes them into the page.
 """
@@ -37,7 +37,7 @@ _ROWS: dict[str, Shown] = {
 
 
 def synthetic_rows() -> Cells:
-    """docs/synthetic_numbers.md: every way on every table, by epsilon."""
+    """benchmarks/synthetic/numbers.md: every way on every table, by epsilon."""
     peers = titled("synthetic.rows", "peers: ")
     lines = [["table", *_ROWS]]
     for name, rows in titled("synthetic.rows", "rows: "):

@@ -40,30 +40,30 @@ from tests.mutation.catalogue import MUTANTS
 __all__ = ["DOCS", "PAGES", "TABLES", "in_page", "rewritten"]
 
 DOCS = Path(__file__).parents[1] / "docs"
-PAGES = sorted([*DOCS.glob("*.md"), *DOCS.glob("reference/*.md")])
-"""Where markers may stand."""
+PAGES = sorted([*DOCS.glob("*.md"), *DOCS.glob("reference/*.md"), *Path(__file__).parent.rglob("*numbers.md")])
+"""Pages that may hold markers: the documentation, and the pages of measurements next to the benchmarks."""
 _MARKED = re.compile(r"(<!-- table: ([a-z_]+) -->\n\n?)((?:\|.*\n)+)")
 
 NAMES = {"digits": "digits", "banking77": "BANKING77", "cifar10": "CIFAR-10", "fmnist": "Fashion-MNIST"}
 
 
 def grid() -> Cells:
-    """docs/moments_numbers.md: what the grid costs."""
+    """benchmarks/moments/numbers.md: what the grid costs."""
     return _by_grid("LDA accuracy (%) by grid_bits", "float64")
 
 
 def grid_private() -> Cells:
-    """docs/moments_numbers.md: what the grid costs under privacy."""
+    """benchmarks/moments/numbers.md: what the grid costs under privacy."""
     return _by_grid("LDA accuracy (%) by grid_bits at epsilon 1")
 
 
 def grid_ridge() -> Cells:
-    """docs/moments_numbers.md: what the grid costs a regression."""
+    """benchmarks/moments/numbers.md: what the grid costs a regression."""
     return _by_grid("ridge's test MSE by grid_bits, over that on the finest grid", digits=4)
 
 
 def grid_ridge_private() -> Cells:
-    """docs/moments_numbers.md: what the grid costs a regression under privacy."""
+    """benchmarks/moments/numbers.md: what the grid costs a regression under privacy."""
     return _by_grid("ridge's test MSE by grid_bits, over that on the finest grid, at epsilon 1", digits=4)
 
 
@@ -82,7 +82,7 @@ def _cell(value: float | str, digits: int) -> str:
 
 
 def sums() -> Cells:
-    """docs/moments_numbers.md: exact sums as multiples of one matrix product."""
+    """benchmarks/moments/numbers.md: exact sums as multiples of one matrix product."""
     rows = {row["task"]: row for row in results("moments.sums")["moments of 50,000 x 512, 100 classes"]}
 
     def times(task: str) -> str:
@@ -105,7 +105,7 @@ def sums() -> Cells:
 
 
 def names() -> Cells:
-    """docs/moments_numbers.md: what names in the plan are worth."""
+    """benchmarks/moments/numbers.md: what names in the plan are worth."""
     tables = results("moments.names")
     sets = {"banking77": "BANKING77", "digits": "digits"}
     accuracy = {name: _by(tables[f"names in the plan: {name}"], "way", "accuracy") for name in sets}
@@ -114,7 +114,7 @@ def names() -> Cells:
 
 
 def persons() -> Cells:
-    """docs/moments_numbers.md: a clip of the whole person beside k times the noise of a row."""
+    """benchmarks/moments/numbers.md: a clip of the whole person beside k times the noise of a row."""
     sets = {"agnews": "AG News", "banking77": "BANKING77", "digits": "digits"}
     promises = {"one person, c = 5": "k times the noise (c = 5)", "one person, c = sqrt 5": "c = sqrt 5"}
     promises |= {"one person, c = 1": "c = 1", "one person, average": "average", "one row": "one row is promised"}
@@ -166,7 +166,7 @@ def _helper(row: Row) -> str:
 
 
 def heads_without_noise() -> Cells:
-    """docs/heads_numbers.md: test accuracy without noise."""
+    """benchmarks/heads/numbers.md: test accuracy without noise."""
     tables = results("heads.compare")
     accuracy = {name: _by(tables.get(f"accuracy without noise, %: {name}", []), "model", "accuracy") for name in NAMES}
     beside = {
@@ -201,7 +201,7 @@ def heads_without_noise() -> Cells:
 
 
 def heads_under_privacy() -> Cells:
-    """docs/heads_numbers.md: test accuracy against epsilon."""
+    """benchmarks/heads/numbers.md: test accuracy against epsilon."""
     tables = results("heads.compare")
     epsilons = ("0.1", "0.3", "1", "3", "8")
     lines = [["data", "model", *(epsilon.lstrip("0") for epsilon in epsilons)]]
@@ -216,7 +216,7 @@ def heads_under_privacy() -> Cells:
 
 
 def deliberate_bugs() -> Cells:
-    """docs/testing_numbers.md: who sees which deliberate bug."""
+    """benchmarks/mutation_numbers.md: who sees which deliberate bug."""
     rows = next(rows for title, rows in results("mutation").items() if title != "machine")
     lines = [
         ["bug", "unit test that fails", "audits that object", "their strongest evidence", "attacks beyond the ceiling"]
@@ -412,7 +412,7 @@ def main() -> int:
         page = path.read_text("utf-8")
         fresh = rewritten(page)
         if fresh != page:
-            print(f"{path.name}: " + ("written" if options.write else "differs from the results"))
+            print(f"{path.relative_to(DOCS.parent)}: " + ("written" if options.write else "differs from the results"))
             stale += not options.write
             if options.write:
                 path.write_text(fresh, "utf-8")

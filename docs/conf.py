@@ -23,6 +23,7 @@ extensions = [
     "sphinx_gallery.gen_gallery",
     "formulas",
     "certificate_page",
+    "measurement_pages",
 ]
 html_math_renderer = "mathml"
 source_suffix = {".md": "markdown", ".rst": "restructuredtext"}

@@ -2,7 +2,7 @@
 
     python -m benchmarks.heads.check_round --save
 
-Tried, and left out of the library (docs/heads_numbers.md). A release of (N, A, B) at .98 of mu^2 gives LDA with and
+Tried, and left out of the library (numbers.md, same folder). A release of (N, A, B) at .98 of mu^2 gives LDA with and
 without public records; the third head has public records alone. Every record adds 2 h - 1 for the hits h of the three,
 a vector of length sqrt 3 whatever it is, so the noise has sigma = sqrt 3 / mu, and a lead of one head over another in
 records is known to within sqrt 1.5 / mu. LDA with public records is taken, unless another leads by more than that. The

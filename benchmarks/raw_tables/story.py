@@ -1,4 +1,4 @@
-"""The picture of docs/raw_tables_numbers.md: ours, DP-EBM and trees without privacy at epsilon 1, table by table.
+"""The picture of benchmarks/raw_tables/numbers.md: ours, DP-EBM and trees without privacy at epsilon 1, table by table.
 
     python -m benchmarks.raw_tables.cells --figures docs/images
 

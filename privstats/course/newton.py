@@ -150,7 +150,7 @@ def _warn_of_bound(schema: ScoreSchema, plan: Plan) -> None:
 
     Noise grows with the bound Y, and the information with the mean count m. Where columns fill their ranges, the
     information is n m R^2 / 3 d along each. Coefficients were reported where that passed 1.5 times the size of the
-    noise's matrix, sigma sqrt(2 d) (docs/tables_numbers.md).
+    noise's matrix, sigma sqrt(2 d) (benchmarks/inference/numbers.md).
     """
     if schema.family != "poisson" or plan.noise is None:
         return

@@ -52,7 +52,7 @@ def counts(N: Array, sigma: float) -> Array:
 
     Noisy counts are shrunk toward their mean by the known noise variance, and only spread that noise alone would not
     show (two standard deviations of its sum of squares) counts as real; the result is the mean of the posterior
-    truncated at 0 (docs/heads_numbers.md).
+    truncated at 0 (benchmarks/heads/numbers.md).
 
     Example:
         >>> from privstats.estimates.denoise import counts
@@ -85,8 +85,8 @@ def class_means(evidence: NoisySums, n: Array) -> Means:
     entry of a mean: public records that say nothing of the classes get b near 0, and with it the estimate without them.
     b p_c would have the least squared error; the second b is there because public records are wrong where records vary
     most, which costs a classifier more than noise of the same length that is even in all directions
-    (docs/heads_numbers.md). The grand mean moves to that of the public records by a James-Stein factor of its own: its
-    noise is small, but every class shares it, and with it every intercept.
+    (benchmarks/heads/numbers.md). The grand mean moves to that of the public records by a James-Stein factor of its
+    own: its noise is small, but every class shares it, and with it every intercept.
 
     Example:
         >>> from types import SimpleNamespace
@@ -434,7 +434,7 @@ class WienerFit:
 
 
 def denoised_solve(evidence: NoisyGram, penalty: float | None = None) -> WienerFit:
-    """Posterior mean of the weights under a Gaussian prior, given noisy G and h (docs/heads_numbers.md).
+    """Posterior mean of the weights under a Gaussian prior, given noisy G and h (benchmarks/heads/numbers.md).
 
     ``w = sum_i q_i g_i / (g_i^2 + (s_noise^2 / s_w^2) g_i + tau^2 / s_w^2) q_i^T h`` with G-hat = sum_i g_i q_i q_i^T
     and ``tau^2 = sigma_h^2 + s_w^2 risk(G-hat) / d``, averaged over (s_w^2, s_noise^2), weighted by how well each pair

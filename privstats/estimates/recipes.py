@@ -17,9 +17,9 @@ from scipy.special import ndtr
 GRADIENT_CLIP = 0.3
 """c where rows are not those of ``Cells``: a record's residual ``p - e_y`` is shortened to this norm."""
 CELL_CLIPS: Mapping[float, float] = {0.0: GRADIENT_CLIP, 12.0: 0.5, 25.0: 0.7, 100.0: 1.0}
-"""c of rows of ``Cells``, by the s from which it is taken (docs/raw_tables_numbers.md has how they were found)."""
+"""c for rows of ``Cells``, by the s from which each c applies (benchmarks/raw_tables/numbers.md has the search)."""
 EXACT_CLIP = 1.0
-"""c of two classes without noise, where a clip protects nobody (docs/refinement_numbers.md has the table)."""
+"""c of two classes without noise, where a clip protects nobody (benchmarks/refinement/numbers.md has the table)."""
 GRADIENT_SHARES: Mapping[str, float] = {"g": 0.99, "kappa": 0.01}
 """Shares of a round's mu^2: the gradient's, and that of kappa, the number from which the curvature follows."""
 
@@ -35,7 +35,7 @@ def advised_rounds(mu: float) -> int:
     """Return the default T: 4, and 6 from mu .7 on, about epsilon 3 at delta 1e-5.
 
     With little noise four damped steps end before the optimum. Chosen on parts of the training records of five data
-    sets that no weights had seen (docs/refinement_numbers.md).
+    sets that no weights had seen (benchmarks/refinement/numbers.md).
 
     Example:
         >>> from privstats.estimates.recipes import advised_rounds
@@ -166,8 +166,8 @@ class SoftmaxRecipe:
         """lambda = rho k / (4 n), rho = min(1, (1.5 / s)^1.5); without noise rho = min(1, 16 / C^2) min(1, n / d)^2.
 
         Without noise s is infinite and carries no information on how few the records are; with fewer records than
-        features the whitening holds them back already. docs/refinement_numbers.md lists the alternatives that were
-        tried.
+        features the whitening holds them back already. benchmarks/refinement/numbers.md lists the alternatives that
+        were tried.
         """
         if math.isinf(self.mu):
             rho = min(1.0, 16 / self.classes**2) * min(1.0, self.records / self.features) ** 2
@@ -192,7 +192,7 @@ _UNREAD_SHARE = 0.001  # of a sum that a round has and a fixed schedule does not
 
 @dataclass(frozen=True)
 class RidgeRecipe:
-    """All constants of the recipe, computed from public numbers; docs/refinement_numbers.md explains the chosen ones.
+    """All constants of the recipe, computed from public numbers; benchmarks/refinement/numbers.md explains them.
 
     Attributes:
         features: d, the constant column included.

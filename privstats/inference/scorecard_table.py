@@ -250,7 +250,7 @@ def scorecard(
     (``linear_scores``), and b the column's bias: how far a head that knows its noise moves the points, which the mean
     of the draws shows. **Bands are about the points that these records would have given without noise**, not about
     other records or other cut points. Where noise hides a direction completely, no draw shows what it hid
-    (docs/raw_tables_numbers.md has how often bands hold). Bands of exact releases have no width.
+    (benchmarks/raw_tables/numbers.md has how often bands hold). Bands of exact releases have no width.
 
     Args:
         head: fitted on releases: ``LDA``, or another with linear scores, or ``RefinedSoftmax``.

@@ -51,7 +51,7 @@ class Grid:
 
     A row x becomes rint(scale x) if that lies in the ball, which is decided in exact whole numbers. Otherwise x is
     shrunk to norm radius - sqrt(d)/2 and rounded, which cannot leave the ball: rounding moves a vector by at most
-    sqrt(d)/2. (docs/moments_numbers.md; the norm of the shrink is an upper bound that no order of summation can
+    sqrt(d)/2. (benchmarks/moments/numbers.md; the norm of the shrink is an upper bound that no order of summation can
     change.)
 
     Attributes:

@@ -93,8 +93,8 @@ def measure(
 
     The result does not depend on the order of the records, on how they are cut into batches, or on the container they
     come in, and moments of parts add up to the moments of the whole. The memory needed beside the result does not grow
-    with the records (docs/moments_numbers.md says why). Under a ``PartySchema`` parts of a party do not add, and its
-    rows are held.
+    with the records (benchmarks/moments/numbers.md explains why). Under a ``PartySchema`` parts of a party do not add,
+    and its rows are held.
 
     Args:
         schema: the statistics and bounds.

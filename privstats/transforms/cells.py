@@ -176,7 +176,7 @@ class Cells(Transform):
             :class:`~privstats.Truth`, :class:`~privstats.Categories`. Others of a table are never read. At most 500.
         signs: places for the cuts of a numeric column, 1 to 64: the width is public before any cut is known. A column
             of more public edges has a place for each.
-        ramp: half of a numeric block goes to its even steps (docs/raw_tables_numbers.md has what they gain).
+        ramp: half of a numeric block goes to its even steps (benchmarks/raw_tables/numbers.md has what they gain).
         bits: f, between 8 and 20; a row is 2**bits grid steps long.
 
     Raises:

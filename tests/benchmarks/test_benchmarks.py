@@ -85,13 +85,13 @@ def test_a_benchmark_is_a_command():
     assert "--quick" in done.stdout
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda path: path.name)
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: path.relative_to(ROOT).as_posix())
 def test_tables_say_what_the_committed_results_say(page):
     text = page.read_text("utf-8")
     assert tables.rewritten(text) == text, "run python -m benchmarks.tables --write"
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda path: path.name)
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: path.relative_to(ROOT).as_posix())
 def test_no_table_of_numbers_stands_without_its_results(page):
     lines = page.read_text("utf-8").split("\n")
     for place, line in enumerate(lines):

@@ -16,7 +16,7 @@ from tests import made
 from tests.heads.conftest import quick
 from tests.made import refused
 
-# twice this clip is noise above the class covariances, and QDA loses a class now and then (docs/heads_numbers.md)
+# twice this clip is noise above the class covariances, and QDA loses a class now and then (benchmarks/heads/numbers.md)
 PROMISE = {"epsilon": 50.0, "delta": 1e-5, "clip_norm": 4.0, "adjacency": "add-remove", "ledger": "uncharged"}
 NAMES = np.array(["ash", "beech", "elm"])
 

@@ -317,8 +317,8 @@ def test_labels_that_are_no_outcomes_are_refused_by_what_helps_here(labels):
 
 @pytest.mark.parametrize(("records", "said"), [(4_000, True), (20_000, False)])
 def test_a_cohort_twice_as_large_as_its_sample_does_not_hide_what_a_bound_hides(records: int, said: bool) -> None:
-    """At 2,000 records and a bound of 20 a third of the coefficients are reported, at 10,000 all (docs/tables_numbers);
-    cohorts admit twice as many."""
+    """At 2,000 records and a bound of 20 a third of the coefficients are reported, at 10,000 all; cohorts admit twice
+    as many (benchmarks/inference/numbers.md)."""
     schema = ps.ScoreSchema(3, 3**0.5, family="poisson", target_bound=20.0, transform=CONSTANT)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")

@@ -10,13 +10,19 @@ from pathlib import Path
 import pytest
 
 import privstats as ps
+from tests.project.test_pages import MEASURED
 
 ROOT = Path(__file__).parents[2]
 ROOMS = ("privstats", "threat_models", "benchmarks", "tests")
-DOCS = sorted((ROOT / "docs").glob("*.md"))
+DOCS = [*sorted((ROOT / "docs").glob("*.md")), *MEASURED]
 PAGES = [ROOT / "README.md", *(pytest.param(page, marks=pytest.mark.ci) for page in (*DOCS, ROOT / "CONTRIBUTING.md"))]
 FENCE = re.compile(r"^```(\w+)[^\n]*\n(.*?)^```", re.MULTILINE | re.DOTALL)
 RUN_BY_CI = re.compile(r"<!-- command: (\w+) -->\n```bash\n(.*?)^```", re.MULTILINE | re.DOTALL)
+
+
+def name_of(page: Path) -> str:
+    """Return the page's path in the repository, which no second page has."""
+    return page.relative_to(ROOT).as_posix()
 
 
 def blocks(page: Path, *languages: str) -> list[tuple[str, str]]:
@@ -37,7 +43,7 @@ def python(*words: str, cwd: Path = ROOT) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, *words], cwd=cwd, env=found, capture_output=True, text=True)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_python_and_shell_snippets_run_in_order(page, privstats, tmp_path, monkeypatch):
     """All in this process, but for ``python -m`` and for programs that the page wrote."""
     monkeypatch.chdir(tmp_path)
@@ -101,7 +107,7 @@ def test_the_tutorial_installs_what_it_uses():
 FITS = 118  # characters of code beside the navigation at 1280 px, as docs/_static/page.css has it
 
 
-@pytest.mark.parametrize("page", DOCS, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", DOCS, ids=name_of)
 def test_code_is_not_cut_on_a_page_of_1280_pixels(page):
     code = [body for _, body in FENCE.findall(page.read_text("utf-8"))]
     assert [line for body in code for line in body.splitlines() if len(line) > FITS] == []

@@ -5,7 +5,9 @@ from pathlib import Path
 
 import pytest
 
-DOCS = Path(__file__).parents[2] / "docs"
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+MEASURED = sorted((ROOT / "benchmarks").rglob("*numbers.md"))
 GROUPS = ("models", "rounds", "deploy", "assurance")
 DOORS = ("start", "rehearsal", "tutorial", "effects", "officer", "engineer", "researcher")
 BESIDE = ("index", "cli", "glossary", "faq", "specification", "evidence", *GROUPS)
@@ -29,7 +31,8 @@ GUIDES = [*DOORS, *(page for group in GROUPS for page in members(group))]
 
 def test_every_page_is_of_one_kind() -> None:
     listed = [*BESIDE, *GUIDES, *members("specification"), *members("evidence")]
-    assert sorted(listed) == sorted(path.stem for path in DOCS.glob("*.md"))
+    measured = [path.relative_to(ROOT).with_suffix("").as_posix() for path in MEASURED]
+    assert sorted(listed) == sorted([*(path.stem for path in DOCS.glob("*.md")), *measured])
 
 
 @pytest.mark.parametrize("page", GUIDES)
@@ -45,6 +48,9 @@ def test_the_map_of_the_code_is_a_map() -> None:
     assert len((DOCS / "architecture.md").read_text("utf-8").split()) <= 1_500
 
 
-def test_what_is_measured_is_beside_the_guides() -> None:
-    assert {page for page in GUIDES if page.endswith("_numbers")} == set()
-    assert {page for page in members("evidence") if page.endswith("_numbers")} >= {"heads_numbers", "tables_numbers"}
+def test_measurements_are_stored_next_to_the_benchmarks_and_listed_as_evidence() -> None:
+    assert list(DOCS.rglob("*numbers.md")) == []
+    assert len(MEASURED) >= 10
+    assert all((page.parent / "__init__.py").is_file() for page in MEASURED)
+    listed = {page for page in members("evidence") if page.endswith("numbers")}
+    assert listed >= {"benchmarks/heads/numbers", "benchmarks/inference/numbers"}

@@ -18,6 +18,7 @@ import pytest
 import privstats as ps
 from tests.lacking import needs
 from tests.project.test_examples import ROOMS
+from tests.project.test_pages import MEASURED
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -163,7 +164,9 @@ def lost(page: Path) -> set[str]:
     return found
 
 
-@pytest.mark.parametrize("page", sorted(DOCS.rglob("*.md")), ids=lambda page: page.stem)
+@pytest.mark.parametrize(
+    "page", [*sorted(DOCS.rglob("*.md")), *MEASURED], ids=lambda page: page.relative_to(ROOT).with_suffix("").as_posix()
+)
 def test_what_a_page_links_to_is_there_before_it_is_built(page):
     assert lost(page) == set()
 

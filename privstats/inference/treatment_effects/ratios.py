@@ -84,7 +84,7 @@ class RatioOfMeans:
     At a ratio rho the sum of psi_1 - rho psi_0 is S - t W with t = rho - rho_0. Its variance includes the covariance of
     both parts, which is in no sum, so the largest possible value is used, ``(sd(S) + |t| sd(W))^2`` by Cauchy and
     Schwarz: the interval holds however far the guess was from the ratio. With the variance at rho_0 alone the interval
-    misses up to 9 % instead of 5 % (docs/tables_numbers.md).
+    misses up to 9 % instead of 5 % (benchmarks/inference/numbers.md).
 
     Attributes:
         offset: rho_0.
