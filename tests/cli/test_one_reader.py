@@ -1,8 +1,6 @@
 """Every command that takes a table reads it by one reader: what a value says does not depend on who asks."""
 
-import importlib
 import json
-import pkgutil
 import runpy
 import shutil
 import warnings
@@ -16,7 +14,7 @@ import pytest
 import typer
 
 import privstats as ps
-from privstats import cli
+from privstats.cli.main import _entries as entries
 from tests.engines.network.fake import study_of
 
 SIZE = 60
@@ -139,16 +137,14 @@ def folder(tmp_path: Path) -> Path:
 
 
 def takers() -> Iterator[tuple[str, set[str]]]:
-    """Every command with the option that names a table's target, and its options."""
-    for room in pkgutil.iter_modules(cli.__path__):
-        if room.ispkg or room.name == "main":
-            continue
-        found = typer.main.get_command(importlib.import_module(f"privstats.cli.{room.name}").app)
+    """Yield every command with the option that names a table's target, and its options; those of contrib, too."""
+    for command, entry in entries().items():
+        found = typer.main.get_command(entry.load())
         inner = getattr(found, "commands", None)
-        for name, each in ({room.name: found} if inner is None else inner).items():
+        for name, each in ({command: found} if inner is None else inner).items():
             options = {option: param.type.name for param in each.params for option in param.opts}
             if options.get("--target") == "text":
-                yield (room.name.rstrip("_") if inner is None else f"{room.name} {name}"), set(options)
+                yield (command if inner is None else f"{command} {name}"), set(options)
 
 
 def test_no_command_reads_tables_in_another_way():
