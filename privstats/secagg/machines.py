@@ -20,7 +20,7 @@ from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 from privstats.encoding import RingVector
 from privstats.encoding.ring import Group
-from privstats.errors import AggregationError, PlanError, RemoteProtocolError
+from privstats.errors import AggregationError, LocalProtocolError, PlanError, RemoteProtocolError
 from privstats.secagg.keys import derive
 from privstats.secagg.roster import Roster
 
@@ -144,7 +144,7 @@ class Shelving(Protocol):
     """The message at a place; an error of it ends the machine in memory, and the journal has what it needs."""
 
     def shelve(self, places: Mapping[int, bytes]) -> None:
-        """Note where the journal has these clients' messages, and hold them no longer."""
+        """Note where the journal has these clients' messages, so that :meth:`export_shelved` omits them."""
         ...
 
     @property
@@ -155,6 +155,11 @@ class Shelving(Protocol):
     def export_shelved(self, key: bytes) -> bytes:
         """Return the sealed state, with references to shelved parts that :meth:`Aggregator.export` includes."""
         ...
+
+
+def unshelved(_: bytes) -> bytes:
+    """Refuse to fetch a message; a machine without its journal has this as :attr:`Shelving.fetch`."""
+    raise LocalProtocolError("this machine's messages are in the journal that it was exported from: resume that")
 
 
 @runtime_checkable

@@ -29,7 +29,7 @@ from tests.secagg.upload.cohorts import batch_of, list_of, uploads_of
 
 def killed_everywhere(fuse: Fuse, place: Path, begin: Callable[[Path], None], act: Callable[[Path], None]) -> int:
     """``act`` in a fresh place for every wait, killed there and done again; gives how many waits there are."""
-    for waits in range(100):
+    for waits in range(200):
         os.environ["XDG_STATE_HOME"] = str(place / f"{waits}.state")  # each place stands for a machine
         begin(fresh := place / str(waits))
         fuse.left = waits + 1

@@ -7,7 +7,6 @@ No clock, socket or global; it keeps one running sum, never n vectors. This modu
 from __future__ import annotations
 
 import os
-from bisect import bisect_left
 from collections.abc import Callable
 from hashlib import sha256
 from itertools import islice
@@ -39,7 +38,7 @@ from privstats.secagg.interactive.server_steps import ServerSteps, StepActions
 from privstats.secagg.interactive.state import ServerState
 from privstats.secagg.interactive.unmasking import require_shares, unmask
 from privstats.secagg.keys import Entropy, Identity, agree, derive, draw, public_of, require_identity, unseal_state
-from privstats.secagg.machines import ENDS, Outbox
+from privstats.secagg.machines import ENDS, Outbox, unshelved
 from privstats.secagg.prg import add_packed, reference_keystream
 from privstats.secagg.roster import Roster
 from privstats.secagg.scalars import WIDE_BYTES, checks, uniform
@@ -103,6 +102,7 @@ class Server(ServerSteps):
 
     def _enter(self, state: ServerState) -> None:
         self._take(state)
+        self._absent, self.fetch = dict(state.places), unshelved
         private, kem_key = bytes(state.secret), b""
         self._kem: Any = None
         if self.parameters.hybrid:  # keys of labels of their own: who takes one's logarithm learns nothing of the other
@@ -264,12 +264,9 @@ class Server(ServerSteps):
         self._state.adverts[sender] = message
 
     def _accept_share(self, sender: int, message: messages.Share) -> None:
-        receivers, size = self._receivers(sender), messages.box_bytes(self.parameters)
-        check_share(message, len(receivers) * size)
+        check_share(message, len(self._receivers(sender)) * messages.box_bytes(self.parameters))
         self._state.dealings[sender] = self._verified(sender, message)
-        for place, receiver in enumerate(receivers):
-            start = size * bisect_left(self._receivers(receiver), sender)
-            self._inbox(receiver)[start : start + size] = part(message.boxes, place, size)
+        self._put(sender, message.boxes)
 
     def _accept_check(self, sender: int, message: messages.Check) -> None:
         owners = self._owners(sender)
@@ -331,13 +328,6 @@ class Server(ServerSteps):
         shown = tuple(advert for advert in adverts if isinstance(advert, messages.Advertise))
         return messages.Adverts(self._state.session, shown, proof)
 
-    def _inbox(self, receiver: int) -> bytearray:
-        """Boxes for ``receiver``, in the order of its neighbours."""
-        if receiver not in self._state.inboxes:
-            size = messages.box_bytes(self.parameters)
-            self._state.inboxes[receiver] = bytearray(size * len(self._receivers(receiver)))
-        return self._state.inboxes[receiver]
-
     def _check_share(self) -> None:
         require_clients(self._state.dealings, "share", self._graph)
 
@@ -346,6 +336,7 @@ class Server(ServerSteps):
         return set(self._state.sharers)
 
     def _delivery(self, client: int) -> messages.Deliver:
+        self._read_back()
         state, size, inbox = self._state, messages.box_bytes(self.parameters), self._inbox(client)
         boxes, commitments, responses, challenges, sharers = bytearray(), bytearray(), bytearray(), bytearray(), []
         for place, owner in enumerate(self._receivers(client)):
@@ -362,6 +353,8 @@ class Server(ServerSteps):
     def _close_check(self) -> set[int]:
         state = self._state
         state.inboxes.clear()
+        state.places.clear()
+        self._absent.clear()
         state.dealers = set(self._require_dealers())
         state.listed = to_bitmap(state.dealers, self.parameters.clients)
         return set(state.dealers)

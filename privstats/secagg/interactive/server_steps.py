@@ -2,16 +2,23 @@
 
 This module knows the order of the steps; ``server`` has their cryptography. The engine that carries the messages calls
 this module.
+
+Boxes of shares are the largest part of the state: 1,168 n k bytes with n clients, k neighbours and ML-KEM-768. Above
+``SHELVED_ABOVE`` clients a journal stores them in its log alone, where each ``Share`` is written once. A server that is
+resumed there reads every ``Share`` back once, before it sends a box.
 """
 
 from __future__ import annotations
 
 import os
 from abc import abstractmethod
-from collections.abc import Callable
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar, Self
+
+from msgspec.structs import replace
 
 from privstats.encoding import RingVector
 from privstats.errors import AggregationError, LocalProtocolError, RemoteProtocolError
@@ -19,6 +26,8 @@ from privstats.secagg import wire
 from privstats.secagg.exclusive import Exclusive, exclusive
 from privstats.secagg.interactive import messages
 from privstats.secagg.interactive.blame import Failed, accused, accusers, both_sides
+from privstats.secagg.interactive.client_secrets import Channel
+from privstats.secagg.interactive.dealing import part
 from privstats.secagg.interactive.graph import Graph
 from privstats.secagg.interactive.parameters import Parameters, StepName
 from privstats.secagg.interactive.state import STEPS, ServerState, answers_of
@@ -26,6 +35,9 @@ from privstats.secagg.keys import Entropy, seal_state
 from privstats.secagg.machines import ENDS, Opening, Outbox, StepStatus, layer_seeds, opened_layers
 from privstats.secagg.roster import Roster
 from privstats.secagg.wire import Refusal
+
+SHELVED_ABOVE = 2_000
+"""The largest number of clients whose boxes are in every snapshot of a journal: 0.4 GB at 2,000 clients."""
 
 _UNPROVEN = ("wrong_reply",)  # this server may itself have lost the state in which it sent its message
 
@@ -59,6 +71,9 @@ class ServerSteps(Exclusive):
     _graph: Graph
     _sum: RingVector | None
     _failure: str
+    fetch: Callable[[bytes], bytes]
+    _absent: dict[int, bytes]
+    """Places of the ``Share`` messages whose boxes are in a journal and not in memory, by sender."""
     _rows: ClassVar[dict[StepName, StepActions]]
 
     @abstractmethod
@@ -76,6 +91,14 @@ class ServerSteps(Exclusive):
     @abstractmethod
     def _forget(self) -> None:
         """Drop the caches of the step that has ended."""
+
+    @abstractmethod
+    def _receivers(self, owner: int) -> tuple[int, ...]:
+        """Return the clients that ``owner`` makes boxes for, in order."""
+
+    @abstractmethod
+    def _channel(self, client: int) -> Channel:
+        """Return the channel between ``client`` and this server."""
 
     @property
     def roster(self) -> Roster:
@@ -254,6 +277,16 @@ class ServerSteps(Exclusive):
             self._end(state.step)
         return self.outbox
 
+    def shelve(self, places: Mapping[int, bytes]) -> None:
+        """Note where a journal stores the shares of a large session; their boxes also stay in memory."""
+        if self.parameters.clients > SHELVED_ABOVE and self._state.step == "share":
+            self._state.places.update(places)
+
+    @property
+    def shelved(self) -> Iterable[bytes]:
+        """The places of the messages with boxes that are still needed."""
+        return self._state.places.values()
+
     @exclusive
     def export(self, key: bytes, *, entropy: Entropy = os.urandom) -> bytes:
         """Return the server's state, sealed under 32 bytes of ``key``.
@@ -265,12 +298,19 @@ class ServerSteps(Exclusive):
             LocalProtocolError: the session has ended.
         """
         self._unfinished()
-        state = self._state
+        self._read_back()
+        return self._sealed(replace(self._state, places={}), key, entropy)
+
+    @exclusive
+    def export_shelved(self, key: bytes) -> bytes:
+        """Return the sealed state for a journal that has all boxes in its log: the messages' places replace them."""
+        self._unfinished()
+        in_log = self._state.places.keys() == self._state.dealings.keys()
+        return self._sealed(replace(self._state, **{"inboxes" if in_log else "places": {}}), key, os.urandom)
+
+    def _sealed(self, state: ServerState, key: bytes, entropy: Entropy) -> bytes:
         state.total = self._sum.pack() if self._sum is not None else b""
-        try:
-            return seal_state(state, key, role="server", place=self._graph.place, entropy=entropy)
-        finally:
-            state.total = b""
+        return seal_state(state, key, role="server", place=self._graph.place, entropy=entropy)
 
     def _take(self, state: ServerState) -> Self:
         """Continue from a saved state."""
@@ -278,6 +318,38 @@ class ServerSteps(Exclusive):
         state.total = b""
         self._state = state
         return self
+
+    def _put(self, sender: int, boxes: bytes) -> None:
+        """Put the boxes of one ``Share`` into the inboxes of their receivers."""
+        size = messages.box_bytes(self.parameters)
+        for place, receiver in enumerate(self._receivers(sender)):
+            start = size * bisect_left(self._receivers(receiver), sender)
+            self._inbox(receiver)[start : start + size] = part(boxes, place, size)
+
+    def _inbox(self, receiver: int) -> bytearray:
+        """Return the boxes for ``receiver`` in memory, in the order of its neighbours."""
+        if receiver not in self._state.inboxes:
+            size = messages.box_bytes(self.parameters)
+            self._state.inboxes[receiver] = bytearray(size * len(self._receivers(receiver)))
+        return self._state.inboxes[receiver]
+
+    def _read_back(self) -> None:
+        """Put boxes that only the journal has into the inboxes."""
+        while self._absent:
+            sender, place = next(iter(self._absent.items()))
+            self._put(sender, self._stored_boxes(sender, memoryview(self.fetch(place))))
+            del self._absent[sender]
+
+    def _stored_boxes(self, sender: int, message: memoryview) -> bytes:
+        """Return the boxes in a stored ``Share``, which must be the sender's."""
+        try:
+            messages.check_header(message, messages.Share, self.parameters)
+            return bytes(messages.decode(self._channel(sender).open(message), messages.Share).boxes)
+        except Refusal as refusal:
+            raise LocalProtocolError(
+                f"the journal has another message in place of the share of client {sender} ({refusal.code}): "
+                "bring the journal's own files back"
+            ) from None
 
     def _make(self, step: StepName, client: int) -> bytes:
         with self._alone():

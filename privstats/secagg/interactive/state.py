@@ -113,7 +113,8 @@ class ServerState(HiddenRepr, Struct):
     """The server's state; the running sum is stored separately, and ``total`` is filled in for sealing only.
 
     ``asked`` are the clients that the step was opened for, ``expected`` those of them that have not answered. ``heard``
-    holds the sender and the last bytes, a tag or signature, of every accepted message. ``failed`` maps a client to the
+    holds the sender and the last bytes, a tag or signature, of every accepted message. ``inboxes`` has the boxes by
+    receiver; ``places`` are those of the messages with boxes in a journal, by sender. ``failed`` maps a client to the
     owners of shares that it could not use; ``dealers`` are the clients that continued after that. ``listed`` is the
     bitmap of this step. ``agreement``, which stays after the end, maps a client to the list of survivors and its
     signature. ``openings`` maps a client to the value that opens layers of its noise, and ``commitments`` to the lowest
@@ -131,6 +132,7 @@ class ServerState(HiddenRepr, Struct):
     adverts: dict[int, Advertise | HybridAdvertise] = field(default_factory=dict)
     transcript: bytes = b""
     inboxes: dict[int, bytearray] = field(default_factory=dict)
+    places: dict[int, bytes] = field(default_factory=dict)
     dealings: dict[int, Public] = field(default_factory=dict)
     sharers: set[int] = field(default_factory=set)
     checked: set[int] = field(default_factory=set)

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Self
 
 from privstats.errors import LocalProtocolError
 from privstats.secagg.keys import Identity, require_identity, unseal_state
-from privstats.secagg.machines import Outbox
+from privstats.secagg.machines import Outbox, unshelved
 from privstats.secagg.roster import Roster
 from privstats.secagg.upload import checks, messages
 from privstats.secagg.upload.batching import ReportBatches, accepted_by, accepted_by_all, answers_to
@@ -90,7 +90,7 @@ class Leader(DeferredSums):
         self._context = panel.context(parameters, roster)
         self._scheme: MaskingScheme = scheme_of(parameters, self._context, threads=threads)
         self._sum: Any = None
-        self.fetch: Callable[[bytes], bytes] = _nowhere
+        self.fetch: Callable[[bytes], bytes] = unshelved
         self._spare: list[bytearray] = []  # of bodies that were added: fresh memory costs as much as opening a report
 
     def _enter(self, state: LeaderState) -> None:
@@ -294,7 +294,3 @@ class Leader(DeferredSums):
         "check": _close_check,
         "reveal": _close_reveal,
     }
-
-
-def _nowhere(_: bytes) -> bytes:
-    raise LocalProtocolError("this leader's reports are in the journal that it was exported from: resume that")
