@@ -4,6 +4,7 @@ import os
 import re
 import shlex
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +18,7 @@ from privstats.cli.parts import wizard
 from privstats.cli.parts.declared_columns import declared, read_columns
 from privstats.cli.parts.questions import QUESTIONS
 from privstats.plan.devices import least_epsilon
+from privstats.secagg.keys import KEY_AGREEMENTS
 
 GIVEN = {
     "task": "classes", "classes": 3, "features": 4, "clip-norm": 2.5, "clients": 8, "vanish": 2, "colluders": 1,
@@ -56,7 +58,9 @@ def test_a_person_answers_and_the_plan_says_what_was_answered(init, terminal):
     )
     assert plan.cohort == ps.Cohort(8, 6, 900, 1)
     assert (plan.schema.clip_norm, plan.schema.classes) == (2.5, 3)
-    assert all(question.why in done.output for question in QUESTIONS if question.name in plan.to_toml())
+    assert all(
+        question.why in done.output for question in QUESTIONS if question.name in plan.to_toml() and not question.usual
+    )
     assert "at it.\nepsilon = 2.0\n# Which delta?" in Path("plan.toml").read_text()
 
 
@@ -368,6 +372,8 @@ def test_a_study_of_an_effect_or_of_hazards_is_asked_for_and_becomes_a_course(in
     course = ps.course.read("study.toml")
     assert course.promise == ps.course.promise.Promise(2.0, 1e-6)
     assert course.plan.schema.clip_norm == pytest.approx(3**0.5)
+    assert "key_agreement = " in Path("plan.toml").read_text()
+    assert course.plan.key_agreement == "mlkem768-x25519"
 
 
 @pytest.mark.parametrize(("events", "warned"), [(300, None), (350, "ratio is above 2"), (600, "hazard of 1: the")])
@@ -601,3 +607,29 @@ def test_strata_are_answered_in_words_and_looked_at(init):
     assert [each.name for each in columns] == ["months", "died", "site"]
     refused = init(*words.replace("north/south", "north").split(), "--force")
     assert "the texts of 'site' must be two or more with a slash between" in str(refused.exception)
+
+
+def test_a_new_plan_agrees_on_keys_by_ml_kem_too(init):
+    """A file without the key still means X25519, so plans of before keep their digests."""
+    init("example.toml", "--example", code=0)
+    init("plan.toml", "--yes", *options(), code=0)
+    hybrid = [ps.Plan.read(path) for path in ("example.toml", "plan.toml")]
+    (question,) = (each for each in QUESTIONS if each.name == "key_agreement")
+    assert set(question.choices) == set(KEY_AGREEMENTS)
+    assert {plan.key_agreement for plan in hybrid} == {"mlkem768-x25519"}
+    init("classical.toml", "--yes", *options(key_agreement="x25519"), code=0)
+    classical = ps.Plan.read("classical.toml")
+    assert classical == replace(hybrid[1], key_agreement="x25519")
+    assert "key_agreement" not in Path("classical.toml").read_text()
+    text = Path("plan.toml").read_text()
+    Path("before.toml").write_text("".join(line for line in text.splitlines(True) if "key_agreement" not in line))
+    assert ps.Plan.read("before.toml").digest == classical.digest
+    refused = init("other.toml", "--yes", *options(key_agreement="mlkem1024"))
+    assert "key_agreement must be one of x25519, mlkem768-x25519" in str(refused.exception)
+
+
+def test_a_random_graph_without_room_for_dropouts_is_refused_with_both_ways_out(init):
+    many = options(clients=300, vanish=0, max_records=9000)
+    refused = init("--yes", *many).exception
+    assert "lower it, use a complete graph of at most 256 clients, or key_agreement='x25519'" in str(refused)
+    init("--yes", *many, "--key-agreement", "x25519", code=0)

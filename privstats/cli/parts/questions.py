@@ -394,6 +394,12 @@ QUESTIONS: tuple[Question, ...] = (
         asks="How many records at most, over all parties?",
         why="It sizes the numbers that are sent; take a public upper bound.",
         help="Records at most, over all parties."),
+    Question("key_agreement", "mlkem768-x25519", kind=str, heading=_PARTIES, part="", usual="mlkem768-x25519",
+        choices=("mlkem768-x25519", "x25519"),
+        asks="How do parties agree on keys?",
+        why="mlkem768-x25519: who records all messages and breaks X25519 later reads no party's sums; x25519: shorter "
+            "messages, and the recorder reads them.",
+        help="mlkem768-x25519 if omitted; x25519: shorter, readable to who records it and breaks X25519."),
     _survey("panel", f"{'a' * 64},{'b' * 64}", read=lambda said: tuple(map(_key, _names(said))),
         asks="Whose keys are the panel's, the leader's first?",
         why="Leader and helpers each add noise; an answer stays secret unless all of them work together. Files from "

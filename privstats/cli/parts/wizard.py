@@ -142,6 +142,7 @@ def _plan(answers: Answers, fields: Mapping[str, Any]) -> ps.Plan:
         PrivstatsError: the answers make no plan.
     """
     terms: dict[str, Any] = {"cohort": cohort_of(answers), "privacy": privacy_of(answers)}
+    terms["key_agreement"] = answers["key_agreement"]
     if answers["task"] == "score":
         return _scoring(answers).plan(**terms)
     if answers["task"] == "survey":

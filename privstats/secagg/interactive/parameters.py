@@ -230,8 +230,8 @@ class Parameters:
         if self.fewest_listed > n:
             raise PlanError(
                 f"key_agreement={HYBRID!r} on a random graph needs min_survivors of at most "
-                f"{n - self.fewest_listed + self.min_survivors} of {n} clients, got {self.min_survivors}: lower it, or "
-                f"use a complete graph of at most {COMPLETE_LIMIT} clients"
+                f"{n - self.fewest_listed + self.min_survivors} of {n} clients, got {self.min_survivors}: lower it, "
+                f"use a complete graph of at most {COMPLETE_LIMIT} clients, or key_agreement={CLASSICAL!r}"
             )
         check_levels(self.levels, clients=n, min_survivors=self.min_survivors, complete=self.complete)
 

@@ -39,6 +39,7 @@ from privstats.progress import progress_bar
 from privstats.randomness import Generator
 from privstats.release import Release
 from privstats.schema import ClassSchema
+from privstats.secagg.keys import HYBRID
 from privstats.transforms import Cells, Dates, Numeric
 from privstats.workflows.rehearsal.areas import Auc, Decided, Shares, auc, gain
 from privstats.workflows.rehearsal.assumed import Asked, Assumed, assumed_of
@@ -85,7 +86,10 @@ class Opened:
         clients = len(self.parties)
         colluders = min(1, clients - _PAIR) if MODELS[self.privacy.model].divided else 0
         return Plan(
-            schema=schema, cohort=Cohort(clients, clients, 2 * self.public.records, colluders), privacy=self.privacy
+            schema=schema,
+            cohort=Cohort(clients, clients, 2 * self.public.records, colluders),
+            privacy=self.privacy,
+            key_agreement=HYBRID,
         )
 
     @property
