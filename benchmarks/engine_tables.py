@@ -8,6 +8,7 @@ from statistics import median
 
 from benchmarks.measuring import Row, Rows, results
 from benchmarks.table import Cells, Shown, Table, Tables, by_name
+from privstats.secagg.keys import CLASSICAL
 
 __all__ = ["TABLES"]
 
@@ -16,8 +17,8 @@ _BEFORE = ", before"
 
 def over_flower() -> Cells:
     """benchmarks/engines/numbers.md: sessions of five parties, in one process and as processes, before and after."""
-    heading = ["protocol", "where", "sessions", "seconds of a session", "seconds of a step", "processor s a message"]
-    lines = [[*heading, "bytes up", "bytes down"]]
+    heading = ["protocol", "key agreement", "where", "sessions", "seconds of a session", "seconds of a step"]
+    lines = [[*heading, "processor s a message", "bytes up", "bytes down"]]
     found = results("engines.federation")
     for when in (_BEFORE, ""):
         for place, rows in _by_place(found.get(f"whole sessions{when}", [])):
@@ -27,8 +28,8 @@ def over_flower() -> Cells:
             ]
             lines.append(
                 [
-                    place[0],
-                    f"{place[1]}{when}",
+                    *place[:2],
+                    f"{place[2]}{when}",
                     str(len(rows)),
                     _spread([row["seconds"] for row in rows]),
                     _spread(steps),
@@ -87,12 +88,12 @@ def journal_costs() -> Cells:
     return lines
 
 
-def _by_place(rows: Rows) -> list[tuple[tuple[str, str], list[Row]]]:
+def _by_place(rows: Rows) -> list[tuple[tuple[str, str, str], list[Row]]]:
     return [(place, list(each)) for place, each in groupby(rows, _place)]
 
 
-def _place(row: Row) -> tuple[str, str]:
-    return row["protocol"], row["where"]
+def _place(row: Row) -> tuple[str, str, str]:
+    return row["protocol"], row.get("key agreement", CLASSICAL), row["where"]
 
 
 def _spread(seconds: list[float]) -> str:
