@@ -54,6 +54,7 @@ KEYS = {  # of the other tables; "k?" may be missing, and "k?=v" is where it is 
     "numbers": "name low high by?=[] missing?=false", "bins": 'name edges closed?="left"',
     "edges": 'name edges closed?="left" missing?=false open?="both"', "numeric": 'name kind edges? gaps?=[] unit?=""',
     "truth": "name kind gaps?=[]", "categories": "name kind values ordered?=false gaps?=[]"}
+FINDING = "; finding: who records all messages and breaks X25519 later reads each party's sums"
 KEEPING = {"constant-feature", "unit-norm", "scale", "centre", "centre-rows"}  # maps of so many entries, or one more
 DECLARED, DRAWN = ["numeric", "dates", "truth", "categories"], "seed inputs features"  # of a raw table; of a draw
 STEPS = {  # public maps of one row; transport is fitted on a client's own
@@ -82,11 +83,10 @@ WORDS = {"model": "central distributed local panel", "unit": "record client pers
          "measure": "ratio both", "excess_noise": "removed", "key_agreement": "mlkem768-x25519", "left_out": "counted"}
 GAPS = {"effect": "weights", "score": "outcome", "ridge": "left out"}  # what becomes of records without an outcome
 KIND: dict[type, str] = {
-    bool: "nonnegative reference other missing by_class",
     str: "statistics module event head name sha256 after registrar registrar_key page words exact",
     dict: "schema cohort privacy aggregation published validity devices merge shares bins strata",
     list: "outcome transform variables tables pulls values edges class_names feature_names among panel organisations "
-    "outcome_names subgroups cuts numbers by"}
+    "outcome_names subgroups cuts numbers by", bool: "nonnegative reference other missing by_class"}
 # read what the plan publishes
 READ = "logistic poisson hazard trial ratio effect gradients calibration party-update rounds scoring"
 # What is sent: its letters, the matrices of them, which are symmetric and have sqrt(2) times the noise on the diagonal,
@@ -103,10 +103,9 @@ PRODUCTS: Table = {  # a count, a vector or a product of two, of a record's cell
     "classes": {"N": ("cell",), "A": ("cell", "x"), "B": ("", "x", "x"), "S": ("cell", "x", "x"), "D": ("=", "x", "x")},
     "ridge": {"G": ("cell", "x", "x"), "h": ("cell", "x", "b"), "q": ("=", "b", "b")}, "calibration": {"t": ("", "v")},
     "score": {"g": ("", "x", "r"), "H": ("", "a", "a")}, "gradients": {"g": ("", "r", "x"), "k": ("", "k")},
-    "hazard": {"g": ("", "x", "r"), "H": ("", "a", "a")},
+    "hazard": {"g": ("", "x", "r"), "H": ("", "a", "a")}, "party-update": {"P": ("", "a")}, "gaussians": {},
     "effect": {"N": ("cell",), "O": ("", "u"), "W": ("cell", "o"), "e": ("cell", "t"),
-               **{s: ("cell", s) for s in "bfghijkl"}},
-    "party-softmax": {"P": ("", "a")}, "party-update": {"P": ("", "a")}, "mean": {"x": ("", "x")}, "gaussians": {}}
+               **{s: ("cell", s) for s in "bfghijkl"}}, "party-softmax": {"P": ("", "a")}, "mean": {"x": ("", "x")}}
 HELD: dict[str, tuple[str, Any]] = {  # vectors of a record and what counts its cells; of a party one class is a
     "classes": ("x", "classes"), "ridge": ("xb", "folds"), "within": ("x", "classes"), "sites": ("x", 2),
     "mean": ("x", 2), "score": ("xra", 2), "hazard": ("xra", 2), "gradients": ("xrk", 2), "calibration": ("v", 2),
@@ -923,7 +922,8 @@ def _checked(plan_text: str, certificate_text: str) -> str:
     require(_rational(claimed["delta_at_epsilon"]["high"]) <= delta, "interval", "it ends above the promise")
     at = " at one party (at two parties twice the mu)" if privacy["unit"] == "person" else ""
     whom = f"one {privacy['unit']}{at}, {privacy['adjacency']}; the worst case reaches {float(reached):.4f} of mu^2"
-    return f"holds: plan {claimed['plan_digest']}, epsilon {float(epsilon):g} at delta {float(delta):g} for {whom}"
+    end = FINDING * ("mlkem768-x25519" not in plan["aggregation"].values())
+    return f"holds: plan {claimed['plan_digest']}, epsilon {float(epsilon):g} at delta {float(delta):g} for {whom}{end}"
 
 
 def check(plan_text: str, certificate_text: str) -> str:
