@@ -52,11 +52,11 @@ def defences() -> Cells:
 
 
 def facts() -> Cells:
-    """docs/attacks.md: every attack of ``privstats attack list``, what was asked of it and what was measured."""
+    """docs/attacks.md: every attack of ``privstats attack list``, its expected and its measured value."""
     found = [*_from_sums(), *_from_membership(), *_from_models(), *_from_proofs(), *_FROM_TESTS]
     numbers = {attack.name: attack.number for attack in attacks()}
     lines = [[str(numbers[name]), f"`{name}`", *told] for name, *told in found]
-    head = ["#", "attack", "of what", "asked", "measured", "benchmark or test"]
+    head = ["#", "attack", "target", "expected", "measured", "benchmark or test"]
     return [head, *sorted(lines, key=lambda line: int(line[0]))]
 
 
