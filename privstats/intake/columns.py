@@ -140,7 +140,7 @@ def of_values(plain: Sequence[Any]) -> Readings:
     """
     kinds = set(map(type, plain))
     if (numbers := _numbers(plain, kinds)) is not None:
-        return _of_numbers(numbers)
+        return _of_finite(numbers)
     at = np.arange(len(plain))
     if kinds <= _PLAIN:  # each different value is read once
         known = {value: place for place, value in enumerate(dict.fromkeys(plain))}
@@ -165,7 +165,11 @@ def _of_typed(values: NDArray[Any]) -> Readings:
 def _of_numbers(values: Any) -> Readings:
     """Read numbers, of which float64 is the reading; -0 is 0, and what is not finite is missing."""
     with np.errstate(over="ignore"):
-        numbers = np.asarray(values).astype(np.float64)
+        return _of_finite(np.asarray(values).astype(np.float64))
+
+
+def _of_finite(numbers: NDArray[np.float64]) -> Readings:
+    """Read numbers of an array that nobody else holds, which this changes."""
     numbers[~np.isfinite(numbers)] = math.nan
     numbers += 0.0
     return Readings.of(numbers)
