@@ -91,10 +91,17 @@ def require_single(tile: csr_array) -> None:
     Raises:
         RecordError: an entry occurs twice.
     """
-    if not tile.has_canonical_format:
-        rows = np.repeat(np.arange(tile.shape[0]), np.diff(tile.indptr))
-        if len(np.unique(rows * tile.shape[1] + tile.indices)) < tile.nnz:
-            raise RecordError("X is a sparse matrix with duplicate entries; call X.sum_duplicates() first")
+    if len(repeated_rows(tile)):
+        raise RecordError("X is a sparse matrix with duplicate entries; call X.sum_duplicates() first")
+
+
+def repeated_rows(tile: csr_array) -> NDArray[np.intp]:
+    """Return the places of the rows in which one entry occurs twice."""
+    if tile.has_canonical_format:
+        return np.empty(0, np.intp)
+    rows = np.repeat(np.arange(tile.shape[0]), np.diff(tile.indptr))
+    places = np.sort(rows * tile.shape[1] + tile.indices)
+    return np.asarray(places[1:][np.diff(places) == 0] // tile.shape[1])
 
 
 def _by_rows(array: Any) -> csr_array:

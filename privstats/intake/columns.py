@@ -28,7 +28,7 @@ from privstats.intake.meaning import LONGEST, MISSING, UNREADABLE, is_decimal, o
 _PLAIN = frozenset((str, bytes, int, float, bool, type(None)))
 """Types of which equal values are read alike; those of tuples, or of an hour of summer and of winter time, are not."""
 _OF_DECIMALS = b"0123456789+-.eE"
-_NEAR = 2.0**-45  # numbers of the same 15 digits are nearer than this part of themselves
+_NEAR = 2.0**-44  # numbers of the same 15 digits are nearer than half of this part of themselves
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,7 +140,7 @@ def of_values(plain: Sequence[Any]) -> Readings:
     """
     kinds = set(map(type, plain))
     if (numbers := _numbers(plain, kinds)) is not None:
-        return _of_numbers(numbers)
+        return _of_finite(numbers)
     at = np.arange(len(plain))
     if kinds <= _PLAIN:  # each different value is read once
         known = {value: place for place, value in enumerate(dict.fromkeys(plain))}
@@ -165,7 +165,11 @@ def _of_typed(values: NDArray[Any]) -> Readings:
 def _of_numbers(values: Any) -> Readings:
     """Read numbers, of which float64 is the reading; -0 is 0, and what is not finite is missing."""
     with np.errstate(over="ignore"):
-        numbers = np.asarray(values).astype(np.float64)
+        return _of_finite(np.asarray(values).astype(np.float64))
+
+
+def _of_finite(numbers: NDArray[np.float64]) -> Readings:
+    """Read numbers of an array that nobody else holds, which this changes."""
     numbers[~np.isfinite(numbers)] = math.nan
     numbers += 0.0
     return Readings.of(numbers)
@@ -323,13 +327,14 @@ def alike(numbers: NDArray[np.float64], marks: Sequence[float] | NDArray[np.floa
         marks: at least one, increasing, no two of them the same at 15 digits.
     """
     edges, out = np.asarray(marks, np.float64), numbers.copy()
-    place = np.searchsorted(edges, numbers)
-    for near in (edges[np.maximum(place - 1, 0)], edges[np.minimum(place, len(edges) - 1)]):
-        with np.errstate(over="ignore"):  # two ends of all floats are further apart than any float
-            close = np.flatnonzero((np.abs(numbers - near) <= _NEAR * np.abs(near)) & (numbers != near))
-        for at in close.tolist():
-            if same(float(numbers[at])) == same(float(near[at])):
-                out[at] = near[at]
+    nearest = np.searchsorted(edges[:-1] / 2 + edges[1:] / 2, numbers)
+    near = edges[nearest]
+    with np.errstate(over="ignore"):  # two ends of all floats are further apart than any float
+        off = np.abs(numbers - near)
+    for at in np.flatnonzero((off <= _NEAR * np.abs(near)) & (off > 0)).tolist():
+        for mark in edges[max(nearest[at] - 1, 0) : nearest[at] + 2].tolist():  # no mark lies between equal digits
+            if same(float(numbers[at])) == same(mark):
+                out[at] = mark
     return out
 
 

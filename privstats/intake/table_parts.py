@@ -97,14 +97,16 @@ class _Columns:
 
 def persons_column(file: RecordFile, names: list[str]) -> str | None:
     """The column of ids, as the table's header has it; None where the file names none."""
-    if file.persons is None:
-        return None
-    (place,) = places_in([file.persons], names)
+    lacks = f" has no column {file.persons!r} of person ids"
+    return None if file.persons is None else _column(file, names, file.persons, lacks)
+
+
+def _column(file: RecordFile, names: list[str], name: str | None, lacks: str) -> str:
+    """A column that the file names, as the table's header has it; ``lacks`` says what is missing otherwise."""
+    place = None if name is None else place_of(name, names)
     if place is None:
-        raise DataError(
-            f"{file.path} has no column {file.persons!r} of person ids; it has {quoted_names(names)}"
-            f"{other_separator(names, file.separator)}"
-        )
+        hint = other_separator(names, file.separator)
+        raise DataError(f"{file.path}{lacks}; it has {quoted_names(names)}{hint}")
     return names[place]
 
 
@@ -236,18 +238,9 @@ def _read(values: Any) -> NDArray[np.object_]:
 
 def _targets(file: RecordFile, names: list[str]) -> list[str]:
     """The targets, as the table's header has them."""
-    goals = []
-    for target in file.targets or (None,):
-        place = None if target is None else place_of(target, names)
-        if place is None:
-            asked = "" if target is None else f" has no column {target!r}"
-            has = quoted_names(names)
-            raise DataError(
-                f"{file.path}{asked}: say with --target (in Python target=) which column is predicted; it has {has}"
-                f"{other_separator(names, file.separator)}"
-            )
-        goals.append(names[place])
-    return goals
+    how = ": say with --target (in Python target=) which column is predicted"
+    asked = [(target, "" if target is None else f" has no column {target!r}") for target in file.targets or (None,)]
+    return [_column(file, names, target, f"{lacks}{how}") for target, lacks in asked]
 
 
 def _present(file: RecordFile, names: list[str], features: list[str], targets: Sequence[str]) -> list[str]:

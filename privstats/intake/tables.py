@@ -120,9 +120,9 @@ def table_of(X: Any) -> Table:
     return Table(records, lambda rows: held[rows], lambda: list(held.T), lambda places: held[:, places])
 
 
-def part_of(column: Any, where: slice) -> Any:
-    """Return some values of a column, as its container has them."""
-    return table_of(column if hasattr(column, "__getitem__") else array_of(column)).take(where)
+def column_of(column: Any) -> Table:
+    """Return the table of one column; one that gives no parts itself is read as an array first."""
+    return table_of(column if hasattr(column, "__getitem__") else array_of(column))
 
 
 def is_frame(values: Any) -> bool:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from privstats.errors import DataError, RecordError
 from privstats.intake.columns import values_of
-from privstats.intake.tables import Codes, has_order, part_of, table_of
+from privstats.intake.tables import Codes, column_of, has_order, table_of
 from privstats.transforms import apply
 
 if TYPE_CHECKING:
@@ -72,8 +72,8 @@ class CodeRows:
 
     def __init__(self, cells: Cells, source: Any, unread: Counter[str], *, refuse: bool) -> None:
         self._cells, self._refuse, self.unread = cells, refuse, unread
-        self._source = source
-        self.shape = (_records(self._source), len(cells.columns))
+        self.shape = (_records(source), len(cells.columns))
+        self._source = [column_of(each) for each in source] if isinstance(source, list) else source
         self._counted = 0
         if isinstance(self._source, Codes):
             self._note(self._source.unread)
@@ -124,9 +124,9 @@ def _records(source: Any) -> int:
 
 
 def _pieces(source: Any, where: slice) -> list[Any]:
-    """Some values of each column."""
+    """Some values of each column: of a list of tables, or of rows of an array."""
     if isinstance(source, list):
-        return [part_of(column, where) for column in source]
+        return [column.take(where) for column in source]
     tile = source[where]
     dense = tile.toarray() if hasattr(tile, "toarray") else tile
     return table_of(dense).columns()

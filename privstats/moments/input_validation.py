@@ -211,14 +211,12 @@ def as_rows(array: Any, field: str) -> Any:
     except ValueError:
         raise RecordError(f"{field} has rows of different lengths; give a rectangular array") from None
     if field == "X" and rows.dtype.kind in "US":
-        warnings.warn(_TEXTS, stacklevel=2)
+        warnings.warn(
+            "X is an array of texts, in which numpy writes a float32 with fewer digits than it has, so that a word "
+            "beside it changes its value; give lists, an array of objects, or a table",
+            stacklevel=2,
+        )
     return rows
-
-
-_TEXTS = (
-    "X is an array of texts, in which numpy writes a float32 with fewer digits than it has, so that a word beside it "
-    "changes its value; give lists, an array of objects, or a table"
-)
 
 
 def real(field: str, array: Any) -> Any:
@@ -407,5 +405,4 @@ def _are_integers(labels: Any) -> bool:
 
 
 def _windows(labels: Any) -> Any:
-    count = labels.shape[0]
-    return (labels[start : min(start + _WINDOW_RECORDS, count)] for start in range(0, count, _WINDOW_RECORDS))
+    return (labels[window] for window in _in_order(labels.shape[0], _WINDOW_RECORDS))

@@ -253,7 +253,12 @@ def _in_codes(schema: Schema, X: Any, y: Any, *, refuse: bool) -> tuple[Any, Any
 def _measured(
     kind: Kind, schema: Schema, X: Any, y: Any, values: Mapping[str, Values], unreadable: Unreadable, progress: bool
 ) -> tuple[Any, LeftOut]:
-    """The moments, and the records that were left out of them."""
+    """Return the moments, and the records that were left out of them.
+
+    Where the plan allows it, all records are first measured as if each could be read. A record that cannot be read
+    ends that pass, and all are then read one by one, with equal sums (``tests/moments/test_readable.py``). To read one
+    by one at once takes 2.2 times as long from a .npy file or under a map, which is then applied twice.
+    """
     worded = levels_of(schema) is not None  # which numbers in their place must not pass for
     if unreadable == "refuse" and not worded:
         return kind.measure(schema, X, y, values, progress), LeftOut()

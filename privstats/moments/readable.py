@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from privstats.errors import DataError, SchemaError
-from privstats.intake.arrays import is_tensor
+from privstats.intake.arrays import is_tensor, repeated_rows
 from privstats.intake.columns import read
 from privstats.intake.tables import ReadRows, is_list, ordered_columns, rectangle
 from privstats.moments.code_rows import cells_of, levels_of
@@ -308,10 +308,10 @@ def _of_targets(targets: int, declared: Sequence[Any]) -> list[str]:
 
 def _dense(tile: Any) -> NDArray[Any]:
     """A tile of any container as an array; a sparse row in which one entry occurs twice is NaN."""
-    if not isinstance(tile, csr_array) or tile.has_canonical_format:
+    if not isinstance(tile, csr_array):
         return dense(tile)
-    X = tile.toarray().astype(np.float64)
-    members = np.repeat(np.arange(tile.shape[0]), np.diff(tile.indptr))
-    places = np.sort(members * tile.shape[1] + tile.indices)
-    X[places[1:][np.diff(places) == 0] // tile.shape[1]] = np.nan
-    return X
+    if len(repeated := repeated_rows(tile)):
+        tile = tile.toarray().astype(np.float64)
+        tile[repeated] = np.nan
+        return tile
+    return tile.toarray()

@@ -8,9 +8,10 @@ import shutil
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from decimal import Decimal
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -52,7 +53,7 @@ class Row:
     person: Any
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Table:
     """Records of some persons, and one record or one person more.
 
@@ -94,14 +95,12 @@ class Held:
         X, y: as ``measure`` takes them.
         persons: the ids; None where the container has no column of them.
         path: a file or folder instead of all of these.
-        close: ends what must outlive the measurement.
     """
 
     X: Any = None
     y: Any = None
     persons: Any = None
     path: Path | None = None
-    close: Callable[[], Any] = field(default=lambda: None)
 
 
 Build = Callable[[Sequence[Row], Table, Path], Held]
@@ -129,10 +128,20 @@ def _parts(rows: Sequence[Row]) -> tuple[dict[str, list[Any]], list[Any], list[A
     return columns, [row.target for row in rows], [row.person for row in rows]
 
 
-def _require_wide(persons: Sequence[Any]) -> None:
-    """Ids of float32 alone make a column of that type, which is refused; no reader of files makes one of its values."""
-    if any(isinstance(person, np.float16 | np.float32) for person in persons):
-        raise NotHeldError
+def is_narrow(value: Any) -> bool:
+    """Whether a value has a type in which not every integer below 2**53 is itself."""
+    return isinstance(value, np.float16 | np.float32)
+
+
+def _typed_ids(persons: Sequence[Any]) -> Any:
+    """Ids as a library has them that gives a column one type: float32 where all are, which is refused by type.
+
+    Beside any other id it makes them wide floats, as a concatenation does. pandas keeps a float32 beside a text where
+    it is given single values, and no library that joins columns does.
+    """
+    if persons and all(map(is_narrow, persons)):
+        return np.array(persons, np.float32)
+    return [float(person) if is_narrow(person) else person for person in persons]
 
 
 def _text(value: Any) -> str:
@@ -164,7 +173,9 @@ def _plain_targets(values: Sequence[Any]) -> Any:
 
 
 def _plain_ids(values: Sequence[Any]) -> Any:
-    _require_wide(values)
+    values = _typed_ids(values)
+    if isinstance(values, np.ndarray):
+        return values
     kinds = {type(value) for value in values if value is not None}
     if kinds == {int} and all(value is None or abs(value) < 1 << 63 for value in values):
         return (
@@ -215,9 +226,10 @@ def inferred(values: Sequence[Any], *, narrow: bool = False) -> Any:
 def arrow_table(rows: Sequence[Row], table: Table) -> Any:
     """All columns as an Arrow table."""
     columns, targets, persons = _parts(rows)
-    _require_wide(persons)
     features = {name: inferred(columns[name], narrow=place in table.narrow) for place, name in enumerate(FEATURES)}
-    return arrow.table({**features, "y": inferred(targets), "id": inferred(persons)})
+    return arrow.table(
+        {**features, "y": inferred(targets), "id": inferred(persons, narrow=all(map(is_narrow, persons)))}
+    )
 
 
 # --- lists and arrays
@@ -297,9 +309,8 @@ def _sparse(rows: Sequence[Row], table: Table, folder: Path) -> Held:
 
 def _pandas(rows: Sequence[Row], table: Table, folder: Path) -> Held:
     columns, targets, persons = _parts(rows)
-    _require_wide(persons)
     X = pandas.DataFrame({name: pandas.Series(values) for name, values in columns.items()})
-    return Held(X, pandas.Series(targets), pandas.Series(persons))
+    return Held(X, pandas.Series(targets), pandas.Series(_typed_ids(persons)))
 
 
 def _pandas_objects(rows: Sequence[Row], table: Table, folder: Path) -> Held:
@@ -363,9 +374,13 @@ def _lazy(rows: Sequence[Row], table: Table, folder: Path) -> Held:
 
 def _relation(rows: Sequence[Row], table: Table, folder: Path) -> Held:
     records = arrow_table(rows, table).select([*FEATURES, "y"])
-    connection = duckdb.connect()
-    connection.register("records", records)
-    return Held(connection.sql("select * from records"), "y", close=connection.close)
+    return Held(_database().from_arrow(records), "y")
+
+
+@cache
+def _database() -> Any:
+    """One database in memory: to open one takes longer than to measure a table."""
+    return duckdb.connect()
 
 
 def _dataset(rows: Sequence[Row], table: Table, folder: Path) -> Held:
@@ -444,6 +459,7 @@ class Container:
         plans: what its plans read: "features", "table" or "counts".
         keeps: whether every value stays as it was drawn, so the sums are those of a list.
         is_split: whether its rows go through a split first.
+        types_ids: whether its column of ids has one type for all, which may widen some of them.
     """
 
     build: Build
@@ -451,6 +467,7 @@ class Container:
     plans: tuple[str, ...] = ("features", "table", "counts")
     keeps: bool = False
     is_split: bool = False
+    types_ids: bool = False
 
     @property
     def is_available(self) -> bool:
@@ -465,20 +482,20 @@ CONTAINERS: Mapping[str, Container] = {
     "list": Container(_of_lists(list), keeps=True),
     "tuple": Container(_of_lists(tuple), keeps=True),
     "deque": Container(_of_lists(deque), keeps=True),
-    "array": Container(_array, keeps=True),
+    "array": Container(_array, keeps=True, types_ids=True),
     "float32 array": Container(_narrow_array),
     "object array": Container(_object_array, keeps=True),
     "text array": Container(_text_array),
     "masked array": Container(_masked_array, keeps=True),
     "mapping": Container(_mapping, plans=("table", "counts"), keeps=True),
     "structured array": Container(_structured, _ARROW, plans=("table",)),
-    "tensor": Container(_tensor, ("torch",), plans=("features",), keeps=True),
-    "sparse matrix": Container(_sparse, ("scipy.sparse",), plans=("features",), keeps=True),
-    "pandas": Container(_pandas, _PANDAS, keeps=True),
+    "tensor": Container(_tensor, ("torch",), plans=("features",), keeps=True, types_ids=True),
+    "sparse matrix": Container(_sparse, ("scipy.sparse",), plans=("features",), keeps=True, types_ids=True),
+    "pandas": Container(_pandas, _PANDAS, keeps=True, types_ids=True),
     "pandas, objects": Container(_pandas_objects, _PANDAS, keeps=True),
-    "pandas, nullable": Container(_pandas_nullable, _PANDAS, keeps=True),
+    "pandas, nullable": Container(_pandas_nullable, _PANDAS, keeps=True, types_ids=True),
     "pandas, Arrow": Container(_pandas_arrow, (*_PANDAS, *_ARROW)),
-    "pandas, categories": Container(_pandas_categories, _PANDAS, keeps=True),
+    "pandas, categories": Container(_pandas_categories, _PANDAS, keeps=True, types_ids=True),
     "pandas, CSV": Container(_pandas_csv, _PANDAS),
     "pandas, split": Container(_pandas, _PANDAS, plans=("features", "table"), is_split=True),
     "polars": Container(_polars, _POLARS),

@@ -17,8 +17,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from privstats.intake.columns import READERS, Readings, of_values, read, reader_of, static_type
-from privstats.intake.meaning import Reading, reading
+from privstats.intake.columns import READERS, Readings, alike, of_values, read, reader_of, static_type
+from privstats.intake.meaning import Reading, reading, same
 from privstats.testing import table_values
 
 
@@ -376,3 +376,19 @@ def test_a_librarys_own_promotion_changes_the_meaning_of_listed_pairs_alone(libr
             if said(read(joined))[: len(left)] != said(read(left)):
                 changed.add(f"{first} with {second}")
     assert changed == EXCEPTIONS[library]
+
+
+_STEPS = st.integers(-40, 40)
+
+
+@given(st.sampled_from([1.0, -1.0, 9.99, 1e300, 1e-300, 40.5]), st.lists(_STEPS, min_size=1), st.lists(_STEPS))
+def test_a_number_is_the_mark_of_the_same_15_digits(start: float, marks: list[int], numbers: list[int]) -> None:
+    """Marks and numbers a few floats apart, against a comparison of each with each."""
+    several = {same(mark): mark for mark in _floats(start, marks)}
+    given_ = np.array([*_floats(start, numbers), np.nan])
+    expected = [several.get(same(number), number) for number in given_.tolist()]
+    np.testing.assert_array_equal(alike(given_, sorted(several.values())), expected)
+
+
+def _floats(start: float, steps: Sequence[int]) -> list[float]:
+    return [float(start + step * 2.0 * np.spacing(start)) for step in steps]

@@ -1,6 +1,5 @@
 """Deliberate bugs of promises per person: who is one, how far one counts, and how far two are apart."""
 
-import re
 from typing import Any
 
 import numpy as np
@@ -14,8 +13,6 @@ from privstats.encoding import PersonClip
 from privstats.encoding.client_clip import ClippedSums
 from privstats.encoding.persons import AveragedSums
 from privstats.inference import evidence
-from privstats.intake.columns import values_of
-from privstats.intake.person_ids import _id_of_text
 from privstats.intake.record_files import held_out
 from tests.mutation.mutant import Mutant, bug
 from tests.mutation.planting import everywhere, member, name_in
@@ -27,7 +24,6 @@ _INBOX = "tests/contrib/streams/test_person_inbox.py::"
 _AVERAGES = "tests/dp/test_averages.py::"
 _SUMS = "tests/moments/test_persons.py::"
 _SPLIT = "tests/moments/test_persons_split.py::"
-_IDS = "tests/moments/test_person_ids.py::"
 
 
 def _in_full(_: PersonClip, __: Any, ___: int, squares: Any) -> ClippedSums:
@@ -47,14 +43,6 @@ def _as_they_stand(_: Any) -> Any:
         return np.array([known.setdefault(str(each), len(known)) for each in ids], np.intp)
 
     return places
-
-
-def _stripped(_: Any) -> Any:
-    return lambda raw: _id_of_text(raw.strip().decode("utf-8", "surrogateescape"))
-
-
-def _as_bits(right: Any) -> Any:
-    return lambda X: X.astype(float) if X.dtype.kind in "fiub" else right(X)
 
 
 def _by_rows(_: Any) -> Any:
@@ -101,18 +89,6 @@ PERSONS_MUTANTS: dict[str, Mutant] = {
         name_in("privstats.intake.person_ids", "LOST", lambda right: "no character"),
         "tests/moments/test_person_ids.py::test_a_file_without_one_person_or_with_another_moves_by_the_promise",
         plan="persons"),
-    "ids of narrow types": bug("ids of a float32 column are persons, of whom a wider type makes others",
-        name_in("privstats.intake.person_ids", "typed_ids", lambda right: values_of),
-        _IDS + "test_a_type_in_which_two_persons_may_have_one_id_is_refused", plan="persons"),
-    "binary ids stripped": bug("ids of bytes that differ in a last blank are one person",
-        name_in("privstats.intake.person_ids", "_id_of_bytes", _stripped),
-        _IDS + "test_ids_of_bytes_that_differ_in_one_byte_are_as_many_persons", plan="persons"),
-    "ids of guessed types": bug("ids such as 12.1 are nobody's as numbers and persons as texts",
-        name_in("privstats.intake.person_ids", "_TYPED", lambda right: re.compile("(?!)")),
-        _IDS + "test_one_id_in_a_file_moves_no_other_person", plan="persons"),
-    "a split by bits": bug("rows that are not finite change sides of a split beside a word in another record",
-        name_in("privstats.intake.record_files", "_readings", _as_bits),
-        "tests/intake/test_record_files.py::test_a_word_in_one_record_moves_no_row_that_is_not_finite_across_a_split"),
     "average not divided": bug("a person whose rows are averaged adds their sum",
         member(AveragedSums, "of", _undivided),
         _AVERAGES + "test_no_average_and_no_exchange_of_averages_passes_the_bound", plan="averages",

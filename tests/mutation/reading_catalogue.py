@@ -1,12 +1,14 @@
 """Deliberate bugs of reading: a container's shortcut lets one record decide what the values of others mean."""
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
 
-from privstats.intake.columns import array_of
+from privstats.intake.columns import array_of, values_of
 from privstats.intake.frames import _Dataset
+from privstats.intake.person_ids import _id_of_text
 from privstats.intake.table_files import Parquet
 from privstats.intake.tables import is_list, of_list, plain_numbers
 from tests.mutation.mutant import Mutant, bug
@@ -28,9 +30,9 @@ def _by_its_array(_: Any) -> Any:
     return numbers
 
 
-def _of_their_own_width(_: Any) -> Any:
-    """Rows of lists have the width that all of them have."""
-    return lambda rows, width: of_list(rows)
+def _of_their_own_width(right: Any) -> Any:
+    """Rows of lists have the width that all of them have; one label or target for each record stays."""
+    return lambda rows, width: right(rows, width) if width == 1 else of_list(rows)
 
 
 def _as_the_first_file(self: Parquet, wanted: Any, *, gaps: bool) -> Iterator[Mapping[str, Any]]:
@@ -54,6 +56,14 @@ def _lists_as_arrays(right: Any) -> Any:
     return held
 
 
+def _stripped(_: Any) -> Any:
+    return lambda raw: _id_of_text(raw.strip().decode("utf-8", "surrogateescape"))
+
+
+def _as_bits(right: Any) -> Any:
+    return lambda X: X.astype(float) if X.dtype.kind in "fiub" else right(X)
+
+
 READING_MUTANTS: dict[str, Mutant] = {
     "frames by their array": bug("a gap or a word in one column decides whether another one holds dates or numbers",
         name_in("privstats.intake.tables", "_as_numbers", _by_its_array), _LAW),
@@ -65,4 +75,12 @@ READING_MUTANTS: dict[str, Mutant] = {
         member(_Dataset, "batches", _as_the_schema), _LAW),
     "lists as arrays": bug("rows of persons have the width of their lists, so rows that are all broken are refused",
         name_in("privstats.contrib.streams.person_rows", "_held", _lists_as_arrays), _LAW),
+    "ids of narrow types": bug("ids of a float32 column are persons, of whom a wider type makes others",
+        name_in("privstats.intake.person_ids", "typed_ids", lambda right: values_of), _LAW, plan="persons"),
+    "binary ids stripped": bug("ids of bytes that differ in a last blank are one person",
+        name_in("privstats.intake.person_ids", "_id_of_bytes", _stripped), _LAW, plan="persons"),
+    "ids of guessed types": bug("ids that readers take for times are nobody's as times and persons as texts",
+        name_in("privstats.intake.person_ids", "_TYPED", lambda right: re.compile("(?!)")), _LAW, plan="persons"),
+    "a split by bits": bug("rows that are not finite change sides of a split beside a word in another record",
+        name_in("privstats.intake.record_files", "_readings", _as_bits), _LAW),
 }  # fmt: skip
