@@ -24,6 +24,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from decimal import Decimal
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -318,19 +319,32 @@ class Verdict:
     is_refused: bool = False
 
 
-def verdict(name: str, table: Table, folder: Path) -> Verdict | None:
-    """Hold the law of reading against one container; None where the container cannot hold the table."""
+def verdict(name: str, table: Table, folder: Path, listed: Callable[[], Outcome] | None = None) -> Verdict | None:
+    """Hold the law of reading against one container; None where the container cannot hold the table.
+
+    Args:
+        name: the container.
+        table: the table.
+        folder: where files are written.
+        listed: returns the outcome of the table as a list; measured here if omitted.
+    """
     if PLANS[table.plan].reads not in CONTAINERS[name].plans:
         return None
     with warnings.catch_warnings(action="ignore"):
         try:
             base, more, both = (_outcome(name, rows, table, folder) for rows in (table.base, table.more, table.both))
-            return _verdict(name, table, folder, base, more, both)
+            return _verdict(name, table, listed or _listed(table, folder), base, more, both)
         except NotHeldError:
             return None
 
 
-def _verdict(name: str, table: Table, folder: Path, base: Outcome, more: Outcome, both: Outcome) -> Verdict:
+def _listed(table: Table, folder: Path) -> Callable[[], Outcome]:
+    return cache(lambda: _outcome("list", table.both, table, folder))
+
+
+def _verdict(
+    name: str, table: Table, listed: Callable[[], Outcome], base: Outcome, more: Outcome, both: Outcome
+) -> Verdict:
     outcomes = {"base": base, "more": more, "both": both}
     refused = {part: each.refusal for part, each in outcomes.items() if each.refusal}
     if refused:
@@ -345,10 +359,9 @@ def _verdict(name: str, table: Table, folder: Path, base: Outcome, more: Outcome
         alone = set(base.digests) - set(more.digests or ())
         if moved := sorted(person for person in alone if both.digests.get(person) != base.digests[person]):
             broken["digests"] = f"those of {moved[:4]} differ"
-    if CONTAINERS[name].keeps and name != "list" and not _loses_narrow_ids(name, table):
-        listed = _outcome("list", table.both, table, folder)
-        if not listed.refusal and (gap := both.sums - listed.sums).any():
-            broken["alike"] = f"off by {gap[gap != 0][:4].tolist()}"
+    keeps = CONTAINERS[name].keeps and name != "list" and not _loses_narrow_ids(name, table)
+    if keeps and not listed().refusal and (gap := both.sums - listed().sums).any():
+        broken["alike"] = f"off by {gap[gap != 0][:4].tolist()}"
     return Verdict(broken)
 
 
@@ -360,7 +373,8 @@ def _loses_narrow_ids(name: str, table: Table) -> bool:
 def broken_in(table: Table, folder: Path, names: Sequence[str] = ()) -> dict[str, Mapping[str, str]]:
     """By container, how a table breaks the law."""
     names = names or [name for name, container in CONTAINERS.items() if container.is_available]
-    verdicts = {name: verdict(name, table, folder) for name in names}
+    listed = _listed(table, folder)
+    verdicts = {name: verdict(name, table, folder, listed) for name in names}
     return {name: each.broken for name, each in verdicts.items() if each is not None and each.broken}
 
 

@@ -14,6 +14,7 @@ def test_a_table_that_once_broke_the_law_breaks_it_nowhere(table: Table, tmp_pat
     assert fuzz.broken_in(table, tmp_path) == {}
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("part", range(10))
 def test_drawn_tables_keep_the_law(part: int, tmp_path: Path) -> None:
     """200 tables, of which each worker takes parts."""
