@@ -53,6 +53,7 @@ def test_a_study_is_an_app_and_folders_of_ones_own(privstats, tmp_path: Path) ->
     )
 
 
+@pytest.mark.ci
 def test_folders_for_another_carrier_need_no_flower(tmp_path: Path) -> None:
     """``pip install "privstats[nvflare]"`` brings no flwr, and its folders are the same."""
     made = study_of(tmp_path)

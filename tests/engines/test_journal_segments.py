@@ -202,6 +202,7 @@ def comes_through(
     pytest.fail("it never comes through")
 
 
+@pytest.mark.ci
 @pytest.mark.usefixtures("small_parts")
 @pytest.mark.parametrize("first", [0, *FURTHER])
 def test_leader_and_helpers_killed_at_any_write_lose_nothing_that_was_answered(
