@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from privstats.encoding import Ring
 from privstats.errors import PlanError
 from privstats.secagg import Parameters
-from privstats.secagg.interactive.parameters import failure_bounds, solve_sparse
+from privstats.secagg.interactive.random_graph import failure_bounds, solve_sparse
 from privstats.secagg.keys import HYBRID
 
 
