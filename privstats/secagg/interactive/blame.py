@@ -7,7 +7,7 @@ is proven (``checks``, ``unmasking``) or an accusation, where the server cannot 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from privstats.errors import AggregationError, RemoteProtocolError
 from privstats.secagg.interactive.checks import check_proven
@@ -60,11 +60,13 @@ def admitted(checked: Collection[int], failed: Failed, graph: Graph) -> frozense
     An owner with too few good holders because of disputes is removed too, and so is a :func:`_suspect`. Clients are
     removed one after the other, the one with most disputes first, because removing either side ends a dispute.
 
-    Guarantee: in the complete graph, while at most :func:`tolerance` clients lie and more than t honest others hold
-    each one's shares, no honest client is removed (t of them suffice if one client is lying, or if min_survivors is at
-    least t and the tolerance together); and where more than t continue, t of them can use the shares of every disputed
-    client that continues (where exactly t do, an owner has only t - 1 others). If t + 3 and min_survivors + 2 have
-    checked, and one liar and one other vanish after that, the remaining ones suffice for the sum.
+    Guarantee: in version 4's random graphs no more honest clients are removed than clients lie, while each client has
+    more than t neighbours left: see :func:`_too_disputed`. In the complete graph, while at most :func:`tolerance`
+    clients lie and more than t honest others hold each one's shares, no honest client is removed (t of them suffice if
+    one client is lying, or if min_survivors is at least t and the tolerance together); and where more than t continue,
+    t of them can use the shares of every disputed client that continues (where exactly t do, an owner has only t - 1
+    others). If t + 3 and min_survivors + 2 have checked, and one liar and one other vanish after that, the remaining
+    ones suffice for the sum.
     """
     here = set(checked)
     disputes = {client: set[int]() for client in here}
@@ -72,29 +74,65 @@ def admitted(checked: Collection[int], failed: Failed, graph: Graph) -> frozense
         for owner in here.intersection(failed[holder]):
             disputes[holder].add(owner)
             disputes[owner].add(holder)
-    while (out := _outcast(here, disputes, failed, graph)) is not None:
+    charged: set[int] = set()
+    while (out := _outcast(here, disputes, failed, graph, charged)) is not None:
         here.discard(out)
         for other in disputes.pop(out):
             disputes[other].discard(out)
     return frozenset(here)
 
 
-def _outcast(here: Collection[int], disputes: Mapping[int, set[int]], failed: Failed, graph: Graph) -> int | None:
+def _outcast(
+    here: Collection[int], disputes: Mapping[int, set[int]], failed: Failed, graph: Graph, charged: set[int]
+) -> int | None:
     """Return the next client to remove; None where all may continue."""
     order = sorted(here)
-    worst = max(order, key=lambda client: len(disputes[client]), default=None)
-    if worst is not None and len(disputes[worst]) > tolerance(graph.parameters):
-        return worst
-    starved = next((owner for owner in order if _starved(owner, here, failed, graph)), None)
+    disputed = _too_disputed(order, disputes, graph.parameters, charged)
+    if disputed is not None:
+        return disputed
+    starved = next((owner for owner in order if _starved(owner, here, disputes, failed, graph)), None)
     if starved is not None:
         return starved
     return next((owner for owner in order if _suspect(owner, here, disputes, failed, graph)), None)
 
 
-def _starved(owner: int, here: Collection[int], failed: Failed, graph: Graph) -> bool:
-    """Return whether disputes leave the owner's keys with fewer than t holders that could reconstruct them."""
-    holders, accusing = _holders(owner, here, failed, graph)
-    return len(holders) - len(accusing) < graph.parameters.threshold <= len(holders)
+def _too_disputed(
+    order: Sequence[int], disputes: Mapping[int, set[int]], parameters: Parameters, charged: set[int]
+) -> int | None:
+    """Return the next client to remove for more disputes than the tolerance; None where there is none.
+
+    It is the client with most disputes. In version 4's random graphs its removal is *charged* to another party of its
+    disputes, once a client. Where all of these are charged already, one of them is removed instead. So whoever is
+    removed is in a pair of its own with another client, one of the two lies, and no more honest clients are removed
+    than there are liars. ``charged`` grows by the call.
+    """
+
+    def most_disputed(clients: Iterable[int]) -> int:
+        return max(sorted(clients), key=lambda client: (len(disputes[client]), client in charged))
+
+    worst = most_disputed(order) if order else None
+    if worst is None or len(disputes[worst]) <= tolerance(parameters):
+        return None
+    if not parameters.disputes or worst in charged:
+        return worst
+    others = disputes[worst] - charged
+    if not others:
+        return most_disputed(disputes[worst])
+    charged.add(most_disputed(others))
+    return worst
+
+
+def _starved(
+    client: int, here: Collection[int], disputes: Mapping[int, set[int]], failed: Failed, graph: Graph
+) -> bool:
+    """Return whether disputes leave a client with too few good holders of its shares, or too few to mask with.
+
+    The latter is of version 4, where a pair in dispute does not mask, whoever of the two could not use a dealing.
+    """
+    holders, accusing = _holders(client, here, failed, graph)
+    quorum, partners = graph.parameters.quorum, len(holders) - len(disputes[client])
+    alone = graph.parameters.hybrid and partners < quorum <= len(holders)
+    return alone or len(holders) - len(accusing) < graph.parameters.threshold <= len(holders)
 
 
 def _suspect(owner: int, here: Collection[int], disputes: Mapping[int, set[int]], failed: Failed, graph: Graph) -> bool:
@@ -121,22 +159,12 @@ def require_dealers(checked: Collection[int], failed: Failed, graph: Graph) -> f
     dealers = admitted(checked, failed, graph)
     try:
         require_clients(dealers, "check", graph)
-        if graph.parameters.hybrid:
-            _require_partners(dealers, failed, graph)
     except AggregationError:
         if len(dealers) == len(checked) and not failed:
             raise
         names = "; ".join(str(accusation) for accusation in accused(failed))
         raise AggregationError("check", "unproven_boxes", f"too few clients can go on: {names}") from None
     return dealers
-
-
-def _require_partners(dealers: frozenset[int], failed: Failed, graph: Graph) -> None:
-    """Require that each has enough neighbours to mask with: in version 4 a pair in dispute shares no secret."""
-    apart = both_sides(failed)
-    partners = (dealers.intersection(graph.neighbours(client)).difference(apart.get(client, ())) for client in dealers)
-    if min(map(len, partners)) < graph.parameters.quorum:
-        raise AggregationError("check", "isolated", "disputes leave a client too few neighbours to mask with")
 
 
 def signers(survivors: Iterable[int], failed: Failed, graph: Graph) -> list[int]:

@@ -19,7 +19,7 @@ from privstats.errors import PlanError
 
 _CONNECTIVITY, _PRIVACY, _LIVENESS = -40.0, -40.0, -30.0
 _MAX_NEIGHBOURS = 255
-DISPUTES = 2
+DISPUTES = 1
 """The most neighbours with which a client of version 4 may be in dispute in a random graph: see docs/theorems.md, 8."""
 
 
@@ -30,7 +30,8 @@ class FailureBounds:
     Attributes:
         connectivity: honest survivors fall into groups with separable sums.
         privacy: a client's neighbours include enough colluders to reconstruct both of its secrets.
-        liveness: a secret has fewer than t shares, so that the session ends without a sum.
+        liveness: a secret has fewer than t shares, so that the session ends without a sum, although no more clients
+            vanish than the plan allows for.
         lying_server: as connectivity, if the server chooses who "drops" after seeing the graph.
     """
 
@@ -114,11 +115,12 @@ def failure_bounds(
     """Return the failure bounds of a sparse graph with degree k and threshold t.
 
     With c colluders and d = clients - min_survivors dropouts among n clients, of which a client shares no mask with at
-    most q neighbours (``disputes``; 0 in version 3):
+    most q neighbours (``disputes``; 0 in version 3), and m more clients on a list than in the sum (:func:`left_out`):
 
     - connectivity ``n * prod_{i<k/2} (c+d-i)/(n-i)``: k/2 places in a row on the ring hold no honest survivor;
     - privacy ``n * P[Hyp(n-1, c, k) >= 2t-k]``: enough colluders to sign, and share, for two survivor lists;
-    - liveness ``n * P[Hyp(n-1, n-1-d, k) < t]``: too few neighbours survive to give t shares;
+    - liveness ``n * P[Hyp(n-1, n-1-d+m, k) < t+q]``: of the n - d + m clients that must stay, too few are neighbours
+      to give t shares, or t signatures, without the q in dispute;
     - lying_server ``n * P[Hyp(n-1, c, k/2) >= t-q-k/2]``: every client insists that everybody on the survivor list
       keeps t neighbours on it, so next to k/2 places without honest survivors at least t-k/2 of these must be
       colluders'; where q neighbours may share no mask, t-q-k/2 (docs/theorems.md, 8).
@@ -129,10 +131,11 @@ def failure_bounds(
 
     n, c, k, t = clients, colluders, neighbours, threshold
     dropouts = n - min_survivors
+    gone = max(0, dropouts - left_out(n, k, disputes))
     return FailureBounds(
         connectivity=_connectivity(n, c + dropouts, k),
         privacy=float(_log2_union(n, hypergeom.logsf(2 * t - k - 1, n - 1, c, k))),
-        liveness=float(_log2_union(n, hypergeom.logcdf(t - 1, n - 1, n - 1 - dropouts, k))),
+        liveness=float(_log2_union(n, hypergeom.logcdf(t + disputes - 1, n - 1, n - 1 - gone, k))),
         lying_server=float(_log2_union(n, hypergeom.logsf(t - disputes - k // 2 - 1, n - 1, c, k // 2))),
     )
 
