@@ -120,7 +120,8 @@ class ServerState(HiddenRepr, Struct):
     owners of shares that it could not use; ``dealers`` are the clients that continued after that. ``listed`` is the
     bitmap of this step. ``agreement``, which stays after the end, maps a client to the list of survivors and its
     signature. ``openings`` maps a client to the value that opens layers of its noise, and ``commitments`` to the lowest
-    value of that chain. ``links`` has version 4's links, by sender and owner.
+    value of that chain. ``links`` has version 4's links, by sender and owner. ``whole``
+    marks a session whose clients sign only a list without disputes of theirs.
     """
 
     secret: bytearray
@@ -149,3 +150,4 @@ class ServerState(HiddenRepr, Struct):
     links: dict[int, dict[int, bytes]] = field(default_factory=dict)
     openings: dict[int, bytes] = field(default_factory=dict)
     faults: set[tuple[int, str, str]] = field(default_factory=set)
+    whole: bool = False

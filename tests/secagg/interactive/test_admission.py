@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from privstats.errors import AggregationError
 from privstats.secagg import Parameters
-from privstats.secagg.interactive.blame import admitted, require_dealers, tolerance
+from privstats.secagg.interactive.blame import accusers, admitted, require_dealers, tolerance
 from privstats.secagg.interactive.graph import Graph
 from privstats.secagg.keys import HYBRID
 from tests.secagg.interactive.cohorts import RING, Cohort, cohort_of
@@ -247,6 +247,20 @@ def test_three_liars_with_every_list_cost_three_at_most_and_the_rule_is_that_of_
         if told % 7 == 0:
             assert here == by_the_page(range(40), failed, RANDOM)
     assert worst <= 3
+
+
+@given(lies_on(RANDOM, 5))
+def test_where_lists_are_signed_whole_nobody_in_dispute_goes_on_and_liars_cost_no_more(case) -> None:
+    liars, failed = case
+    here = admitted(range(40), failed, RANDOM, whole=True)
+    assert not any(here.intersection(failed.get(holder, ())) for holder in here)
+    assert len(set(range(40)) - here - liars) <= len(liars)
+
+
+def test_whoever_accuses_with_fewer_than_may_collude_is_named() -> None:
+    """Two of six colluders have an honest client left out; both are on record."""
+    failed = {1: (0,), 2: (0,)}
+    assert [fault.peer for fault in accusers(failed, WIDE.parameters)] == [1, 2]
 
 
 @given(lies_on(RING_OF_14, 4), st.sets(st.integers(0, 13), max_size=4))

@@ -582,6 +582,17 @@ class TestLyingServer:
             with pytest.raises(RemoteProtocolError, match="unproven_survivors"):
                 cohort.clients[client].receive(lie(cohort, client, messages.Survivors(state.session, bitmap)))
 
+    @pytest.mark.parametrize("accused", [(0,), (0, 1), (0, 1, 2, 3)])
+    def test_one_liar_and_one_drop_out_end_no_session_over_a_whole_list(self, accused: tuple[int, ...]) -> None:
+        """Nobody in dispute goes on, so nobody has to refuse the list after the uploads."""
+        cohort = hybrid(10, 7, 2)
+        cohort.server = Server(**cohort.place(), whole=True)
+        cohort.clients = [cohort.client(i, whole=True) for i in range(10)]
+        outbox = after_share(cohort, [(owner, 9) for owner in accused])
+        total, survivors = onwards(cohort, outbox, {"check": [8]} if len(accused) > 1 else {})
+        out = {8, 9} if len(accused) > 1 else {0}
+        exact(cohort, (total, survivors), tuple(i for i in range(10) if i not in out))
+
     @pytest.mark.parametrize("bound", [{"only": tuple(range(7))}, {"whole": True}])
     def test_the_same_list_again_is_signed_where_nobody_is_in_dispute(self, bound: dict[str, Any]) -> None:
         cohort = hybrid(7, 5, 1)
