@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 
 from benchmarks.measuring import Row, Tables, command
-from privstats.secagg.interactive.parameters import solve_sparse
+from privstats.secagg.interactive.random_graph import solve_sparse
 
 
 def tables(options: argparse.Namespace) -> Tables:

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 
 from privstats.dp import Noise
-from privstats.plan.cohort import Cohort
+from privstats.plan.plan import Plan
 
 _TENTHS = (0, 1, 2, 3)
 
@@ -18,7 +18,7 @@ class Dropout:
     Attributes:
         gone: clients that vanish.
         survivors: clients that stay.
-        honest: number of survivors with noise that an attacker neither knows nor can subtract.
+        honest: number of clients in the sum with noise that an attacker neither knows nor can subtract.
         epsilon: of the release, at the plan's delta, without the colluders' noise; None where too few clients stay for
             a release.
 
@@ -34,10 +34,20 @@ class Dropout:
     epsilon: float | None
 
 
-def dropout_table(noise: Noise, *, clients: int, min_survivors: int, colluders: int) -> tuple[Dropout, ...]:
-    """Rows for no client, 10, 20 and 30 % of the clients (rounded down), the most that may vanish, and one more.
+def dropout_table(
+    noise: Noise, *, clients: int, min_survivors: int, colluders: int, fewest_listed: int | None = None
+) -> tuple[Dropout, ...]:
+    """Return rows for no client, 10, 20 and 30 % of the clients (rounded down), the most that may vanish, and one more.
 
     Counts are whole clients, increasing and distinct; beyond the last nothing is released either.
+
+    Args:
+        noise: the plan's noise.
+        clients: parties on the roster.
+        min_survivors: the minimum number of clients in a sum.
+        colluders: clients whose noise an attacker knows.
+        fewest_listed: ``plan.masking.fewest_listed``, the clients that must stay; ``min_survivors`` by default. A
+            lying server can leave the surplus out of the sum, so their noise does not count either.
 
     Example:
         >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)
@@ -47,26 +57,39 @@ def dropout_table(noise: Noise, *, clients: int, min_survivors: int, colluders: 
         >>> [(row.survivors, row.epsilon and round(row.epsilon, 2)) for row in rows]
         [(10, 0.88), (9, 0.94), (8, 1.0), (7, None)]
     """
-    spare = clients - min_survivors
+    fewest_listed = min_survivors if fewest_listed is None else fewest_listed
+    spare = clients - fewest_listed
     counts = {tenth * clients // 10 for tenth in _TENTHS} | {spare}
     rows = []
     for gone in (*sorted(count for count in counts if count <= spare), spare + 1):
         survivors = clients - gone
-        honest = survivors - colluders
+        honest = survivors - (fewest_listed - min_survivors) - colluders
         rows.append(Dropout(gone, survivors, honest, noise.released_epsilon(honest) if gone <= spare else None))
     return tuple(rows)
 
 
-def drop_out_facts(noise: Noise | None, cohort: Cohort) -> list[str]:
+def plan_dropouts(plan: Plan, noise: Noise) -> tuple[Dropout, ...]:
+    """Return the rows of :func:`dropout_table` for a plan with noise."""
+    cohort = plan.cohort
+    return dropout_table(
+        noise,
+        clients=cohort.clients,
+        min_survivors=cohort.min_survivors,
+        colluders=cohort.colluders,
+        fewest_listed=plan.masking.fewest_listed,
+    )
+
+
+def drop_out_facts(plan: Plan) -> list[str]:
     """Explain the promise under drop-outs and the cost of the margin; no sentences where noise is not divided."""
+    noise = plan.noise
     if noise is None or not noise.trust.divided:
         return []
-    table = dropout_table(noise, clients=cohort.clients, min_survivors=cohort.min_survivors, colluders=cohort.colluders)
     return [
-        f"epsilon that dropouts leave of {cohort.clients} clients, with all colluders' noise taken off: "
-        + ", ".join(_in_words(row) for row in table),
-        *_margin(noise, cohort),
-        *_insiders(noise, cohort),
+        f"epsilon that dropouts leave of {plan.cohort.clients} clients, with all colluders' noise taken off: "
+        + ", ".join(_in_words(row) for row in plan_dropouts(plan, noise)),
+        *_margin(plan, noise),
+        *_insiders(plan, noise),
     ]
 
 
@@ -75,13 +98,14 @@ def _in_words(row: Dropout) -> str:
     return f"{epsilon} with {row.gone or 'none'} gone"
 
 
-def _margin(noise: Noise, cohort: Cohort) -> list[str]:
+def _margin(plan: Plan, noise: Noise) -> list[str]:
     """Compare the noise of a sum over all clients with that of a plan without drop-outs."""
+    cohort = plan.cohort
     if cohort.min_survivors == cohort.clients:
         return []
     honest = cohort.min_survivors - cohort.colluders, cohort.clients - cohort.colluders
     factor = honest[1] / honest[0]
-    margin = f"room for {cohort.clients - cohort.min_survivors} of {cohort.clients} clients to vanish"
+    margin = f"room for {cohort.clients - plan.masking.fewest_listed} of {cohort.clients} clients to vanish"
     cost = f"{factor:.3g} times the variance and {math.sqrt(factor):.3g} times the standard deviation"
     if noise.levels:
         return [
@@ -95,8 +119,9 @@ def _margin(noise: Noise, cohort: Cohort) -> list[str]:
     ]
 
 
-def _insiders(noise: Noise, cohort: Cohort) -> list[str]:
+def _insiders(plan: Plan, noise: Noise) -> list[str]:
     """Return the cost that each client knows its own noise share; ``colluders`` of at least 1 accounts for that."""
+    cohort = plan.cohort
     if cohort.colluders or cohort.min_survivors < 2:
         return []
     epsilon = noise.released_epsilon(cohort.min_survivors - 1)

@@ -15,7 +15,7 @@ from privstats.errors import DataError
 from privstats.plan.plan import Plan
 from privstats.plan.validity import Validity
 from privstats.review.device_facts import changed_devices, device_facts
-from privstats.review.drop_outs import drop_out_facts, dropout_table
+from privstats.review.drop_outs import drop_out_facts, plan_dropouts
 
 _WEAK_EPSILON = 10.0
 _EXACT: Mapping[str, str] = {
@@ -44,7 +44,7 @@ def facts(plan: Plan) -> list[str]:
         *_open(plan),
         *plan.schema.facts(),
         *_trust(plan),
-        *drop_out_facts(plan.noise, plan.cohort),
+        *drop_out_facts(plan),
         *_minimum_count(plan),
         *device_facts(plan),
     ]
@@ -341,7 +341,7 @@ def _felt(plan: Plan) -> dict[str, float]:
 
 def _survivors(before: Plan, after: Plan) -> Iterator[Effect]:
     old, new = before.cohort, after.cohort
-    spare = old.clients - old.min_survivors, new.clients - new.min_survivors
+    spare = old.clients - before.masking.fewest_listed, new.clients - after.masking.fewest_listed
     yield _effect("clients", old.clients, new.clients, _more)
     yield _effect("clients that may vanish", *spare, _more)
     yield _effect("clients that may collude", old.colluders, new.colluders, _more)
@@ -351,11 +351,7 @@ def _survivors(before: Plan, after: Plan) -> Iterator[Effect]:
 
 
 def _best(plan: Plan, noise: Noise) -> float | None:
-    cohort = plan.cohort
-    if not noise.trust.divided:
-        return noise.epsilon
-    table = dropout_table(noise, clients=cohort.clients, min_survivors=cohort.min_survivors, colluders=cohort.colluders)
-    return table[0].epsilon
+    return plan_dropouts(plan, noise)[0].epsilon if noise.trust.divided else noise.epsilon
 
 
 def _effect(of: str, before: Number, after: Number, means: Any) -> Effect:

@@ -86,6 +86,11 @@ class Masking(Protocol):
         ...
 
     @property
+    def fewest_listed(self) -> int:
+        """The minimum number of clients that must stay: a session with fewer ends without a sum."""
+        ...
+
+    @property
     def ring(self) -> Group:
         """The ring of the summed vectors."""
         ...

@@ -25,7 +25,8 @@ from privstats.session import accounting
 from privstats.session.accounting import Account, Charging, LedgerCallback, charge_of, register_run
 from privstats.session.noise import client_noise, helper_noise
 from privstats.session.validation import (
-    only_list,
+    list_arguments,
+    needs_whole_list,
     panel_argument,
     require_keys,
     require_moments,
@@ -240,7 +241,7 @@ def client(
     rng = checked(rng, allow_reproducible=allow_reproducible)
     account = charge_of(plan, charge)
     panel_arguments: dict[str, Any] = panel_argument(plan, panel, roster)
-    only: dict[str, Any] = {**only_list(plan, agreed)}
+    listed = list_arguments(plan, agreed)
     _check_moments(plan, moments, account, allow_reproducible=allow_reproducible)
     if panel_arguments:  # machines with a panel check themselves whether their keys are reproducible
         panel_arguments["allow_reproducible"] = allow_reproducible
@@ -261,7 +262,7 @@ def client(
         roster=roster,
         entropy=rng.bytes,
         on_upload=None if account is None else on_upload(plan, roster, account),
-        **only,
+        **listed,
         **({"noise_root": mine.noise_root} if mine.noise_root else {}),
         **panel_arguments,
     )
@@ -340,7 +341,8 @@ def server(
         panel_arguments["allow_reproducible"] = allow_reproducible
         return make(plan.masking, roster=roster, noise_due=due, keys=keys, **panel_arguments)
     require_party(identity, roster)
-    return make(plan.masking, roster=roster, noise_due=due, identity=identity, entropy=entropy)
+    listed = {"whole": True} if needs_whole_list(plan) else {}
+    return make(plan.masking, roster=roster, noise_due=due, identity=identity, entropy=entropy, **listed)
 
 
 def helper(

@@ -98,8 +98,17 @@ def required_survivors(plan: Plan) -> tuple[int, ...] | None:
     return plan.schema.among
 
 
-def only_list(plan: Plan, agreed: Sequence[int] | None) -> dict[str, tuple[int, ...]]:
-    """Return the only list of survivors that a client may sign, as its machine's argument; empty where any is allowed.
+def needs_whole_list(plan: Plan) -> bool:
+    """Return whether the sum is compared with others over its list: the first sum of an alignment without noise, or a
+    round."""
+    return required_survivors(plan) is not None or (plan.schema.followed and plan.noise is None)
+
+
+def list_arguments(plan: Plan, agreed: Sequence[int] | None) -> dict[str, Any]:
+    """Return what a client's machine requires of a list of survivors, as its arguments; empty where any is allowed.
+
+    A round without noise is over the list of the first sum. The first sum must be over its whole list: otherwise the
+    difference of their counts could be one client's.
 
     Raises:
         LocalProtocolError: the plan is a round over the clients of an earlier sum, and its list is not the one that
@@ -107,7 +116,7 @@ def only_list(plan: Plan, agreed: Sequence[int] | None) -> dict[str, tuple[int, 
     """
     among = required_survivors(plan)
     if among is None:
-        return {}
+        return {"whole": True} if needs_whole_list(plan) else {}
     if agreed is None or tuple(agreed) != among:
         raise LocalProtocolError(
             "this round is over the clients of an earlier sum: give agreed=client.agreed of the machine that this "

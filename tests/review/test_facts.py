@@ -68,6 +68,18 @@ def test_fewer_dropouts_leave_a_smaller_epsilon_and_the_fewest_survivors_the_pro
     assert "of 20 clients" in line
 
 
+def test_where_the_longer_list_decides_the_drop_outs_are_counted_to_it():
+    """Version 4 on a random graph needs more clients on a list than in a sum, and theirs alone is the noise."""
+    subject = plan(cohort=ps.Cohort(300, 260, 3_000, colluders=5), key_agreement="mlkem768-x25519")
+    most = 300 - subject.masking.fewest_listed
+    assert 0 < most < 300 - 260
+    line = told(subject, "epsilon that dropouts leave")
+    assert line.endswith(f"1 with {most} gone, no release with {most + 1} gone")
+    mu = subject.budget().mu * math.sqrt((260 - 5) / (260 - 5 + most))
+    assert f"{ps.dp.gaussian_epsilon(mu, 1e-5):.4g} with none gone" in line
+    assert told(subject, f"room for {most} of 300 clients to vanish") is not None
+
+
 def test_a_client_that_sees_the_release_is_told_of_unless_colluders_cover_it():
     assert told(plan(), "a client that sees the release") is None
     line = told(plan(cohort=ps.Cohort(20, 16, 1_000)), "a client that sees the release")

@@ -50,6 +50,10 @@ class OpenParameters:
     condition: ClassVar[str] = "against nobody"
 
     @property
+    def fewest_listed(self) -> int:
+        return self.min_survivors
+
+    @property
     def upload_bytes(self) -> int:
         return self.ring.wire_bytes + 5
 

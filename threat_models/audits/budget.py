@@ -9,8 +9,8 @@ from collections.abc import Iterator
 
 from privstats.dp import client_mu, gaussian_epsilon, joint_mu, operating_point
 from privstats.dp.privacy import Adjacency
-from privstats.plan import dropout_table
 from privstats.randomness import seeded
+from privstats.review.drop_outs import plan_dropouts
 from threat_models.audits.searches import declared_mu
 from threat_models.audits.target import Target
 from threat_models.audits.verdict import Report, Value
@@ -80,9 +80,7 @@ def _of_persons(target: Target) -> Iterator[tuple[Value, ...]]:
 
 def audit_dropouts(target: Target) -> Report:
     """epsilon of the release by the number of clients that drop out: the table of ``plan check``."""
-    table = dropout_table(
-        target.noise, clients=target.clients, min_survivors=target.min_survivors, colluders=target.colluders
-    )
+    table = plan_dropouts(target.plan, target.noise)
     rows = tuple(
         (row.gone, row.survivors, row.honest, row.epsilon, "aborted" if row.epsilon is None else "released")
         for row in table

@@ -7,7 +7,7 @@ is proven (``checks``, ``unmasking``) or an accusation, where the server cannot 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from privstats.errors import AggregationError, RemoteProtocolError
 from privstats.secagg.interactive.checks import check_proven
@@ -40,31 +40,35 @@ def require_clients(remaining: Iterable[int], step: StepName, graph: Graph) -> N
         raise AggregationError(step, "isolated", "a client is left with too few neighbours to be unmasked")
 
 
-def tolerance(parameters: Parameters) -> int:
+def tolerance(parameters: Parameters, *, whole: bool = False) -> int:
     """Return the maximum number of disputes with which a client may continue.
 
     A dispute is between an owner and a holder that could not use the owner's shares. One of the two is lying, and the
     server cannot decide which. A client with more disputes than there are liars is lying. In the complete graph the
     maximum is the number of colluders, and at least one. In a sparse graph it is half of a neighbourhood's spare
-    shares; in version 4 what the graph's bounds allow for.
+    shares; in version 4 what the graph's bounds allow for, and none where clients sign only a ``whole`` list.
     """
+    if whole and parameters.hybrid:
+        return 0
     if parameters.disputes:
         return parameters.disputes
     spare = (parameters.neighbours - parameters.threshold) // 2
     return max(1, parameters.colluders if parameters.complete else spare)
 
 
-def admitted(checked: Collection[int], failed: Failed, graph: Graph) -> frozenset[int]:
+def admitted(checked: Collection[int], failed: Failed, graph: Graph, *, whole: bool = False) -> frozenset[int]:
     """Return the clients that continue to the mask step: those that checked, except any with too many disputes.
 
     An owner with too few good holders because of disputes is removed too, and so is a :func:`_suspect`. Clients are
     removed one after the other, the one with most disputes first, because removing either side ends a dispute.
 
-    Guarantee: in the complete graph, while at most :func:`tolerance` clients lie and more than t honest others hold
-    each one's shares, no honest client is removed (t of them suffice if one client is lying, or if min_survivors is at
-    least t and the tolerance together); and where more than t continue, t of them can use the shares of every disputed
-    client that continues (where exactly t do, an owner has only t - 1 others). If t + 3 and min_survivors + 2 have
-    checked, and one liar and one other vanish after that, the remaining ones suffice for the sum.
+    Guarantee: in version 4's random graphs, and where clients sign only a ``whole`` list, no more honest clients are
+    removed than clients lie, while each client has more than t neighbours left: see :func:`_too_disputed`. In the
+    complete graph else, while at most :func:`tolerance` clients lie and more than t honest others hold each one's
+    shares, no honest client is removed (t of them suffice if one client is lying, or if min_survivors is at least t and
+    the tolerance together); and where more than t continue, t of them can use the shares of every disputed client that
+    continues (where exactly t do, an owner has only t - 1 others). If t + 3 and min_survivors + 2 have checked, and one
+    liar and one other vanish after that, the remaining ones suffice for the sum.
     """
     here = set(checked)
     disputes = {client: set[int]() for client in here}
@@ -72,42 +76,76 @@ def admitted(checked: Collection[int], failed: Failed, graph: Graph) -> frozense
         for owner in here.intersection(failed[holder]):
             disputes[holder].add(owner)
             disputes[owner].add(holder)
-    while (out := _outcast(here, disputes, failed, graph)) is not None:
-        here.discard(out)
+    most = tolerance(graph.parameters, whole=whole)
+    charged: set[int] | None = set() if graph.parameters.disputes or not most else None
+    while (out := _outcast(disputes, failed, graph, most, charged)) is not None:
         for other in disputes.pop(out):
             disputes[other].discard(out)
-    return frozenset(here)
+    return frozenset(disputes)
 
 
-def _outcast(here: Collection[int], disputes: Mapping[int, set[int]], failed: Failed, graph: Graph) -> int | None:
+def _outcast(
+    disputes: Mapping[int, set[int]], failed: Failed, graph: Graph, most: int, charged: set[int] | None
+) -> int | None:
     """Return the next client to remove; None where all may continue."""
-    order = sorted(here)
-    worst = max(order, key=lambda client: len(disputes[client]), default=None)
-    if worst is not None and len(disputes[worst]) > tolerance(graph.parameters):
-        return worst
-    starved = next((owner for owner in order if _starved(owner, here, failed, graph)), None)
+    order = sorted(disputes)
+    disputed = _too_disputed(order, disputes, most, charged)
+    if disputed is not None:
+        return disputed
+    starved = next((owner for owner in order if _starved(owner, disputes, failed, graph)), None)
     if starved is not None:
         return starved
-    return next((owner for owner in order if _suspect(owner, here, disputes, failed, graph)), None)
+    return next((owner for owner in order if _suspect(owner, disputes, failed, graph)), None)
 
 
-def _starved(owner: int, here: Collection[int], failed: Failed, graph: Graph) -> bool:
-    """Return whether disputes leave the owner's keys with fewer than t holders that could reconstruct them."""
-    holders, accusing = _holders(owner, here, failed, graph)
-    return len(holders) - len(accusing) < graph.parameters.threshold <= len(holders)
+def _too_disputed(
+    order: Sequence[int], disputes: Mapping[int, set[int]], most: int, charged: set[int] | None
+) -> int | None:
+    """Return the next client to remove for more than ``most`` disputes; None where there is none.
+
+    It is the client with most disputes. Unless ``charged`` is None, its removal is *charged* to another party of its
+    disputes, once a client. Where all of these are charged already, one of them is removed instead. So whoever is
+    removed is in a pair of its own with another client, one of the two lies, and no more honest clients are removed
+    than there are liars. ``charged`` grows by the call.
+    """
+
+    def most_disputed(clients: Iterable[int]) -> int:
+        return max(sorted(clients), key=lambda client: (len(disputes[client]), client in (charged or ())))
+
+    worst = most_disputed(order) if order else None
+    if worst is None or len(disputes[worst]) <= most:
+        return None
+    if charged is None or worst in charged:
+        return worst
+    others = disputes[worst] - charged
+    if not others:
+        return most_disputed(disputes[worst])
+    charged.add(most_disputed(others))
+    return worst
 
 
-def _suspect(owner: int, here: Collection[int], disputes: Mapping[int, set[int]], failed: Failed, graph: Graph) -> bool:
+def _starved(client: int, disputes: Mapping[int, set[int]], failed: Failed, graph: Graph) -> bool:
+    """Return whether disputes leave a client with too few good holders of its shares, or too few to mask with.
+
+    The latter is of version 4, where a pair in dispute does not mask, whoever of the two could not use a dealing.
+    """
+    holders, accusing = _holders(client, disputes, failed, graph)
+    quorum, partners = graph.parameters.quorum, len(holders) - len(disputes[client])
+    alone = graph.parameters.hybrid and partners < quorum <= len(holders)
+    return alone or len(holders) - len(accusing) < graph.parameters.threshold <= len(holders)
+
+
+def _suspect(owner: int, disputes: Mapping[int, set[int]], failed: Failed, graph: Graph) -> bool:
     """Return whether one owner's lie explains several holders' reports, and only t good holders remain.
 
     If it vanished with one more client, both after the others have uploaded, too few shares would arrive. One liar
     cannot bring an honest client here, because one of its accusers would be honest; two can. So it is removed only
     where it matters, and where enough clients continue without it that one may still vanish.
     """
-    holders, accusing = _holders(owner, here, failed, graph)
+    holders, accusing = _holders(owner, disputes, failed, graph)
     explains = len(accusing) > 1 and all(disputes[holder] == {owner} for holder in accusing)
     none_to_spare = len(holders) - len(accusing) == graph.parameters.threshold
-    return explains and none_to_spare and len(here) - 1 > graph.parameters.fewest_listed
+    return explains and none_to_spare and len(disputes) - 1 > graph.parameters.fewest_listed
 
 
 def _holders(owner: int, here: Collection[int], failed: Failed, graph: Graph) -> tuple[list[int], list[int]]:
@@ -116,27 +154,17 @@ def _holders(owner: int, here: Collection[int], failed: Failed, graph: Graph) ->
     return holders, [holder for holder in holders if owner in failed.get(holder, ())]
 
 
-def require_dealers(checked: Collection[int], failed: Failed, graph: Graph) -> frozenset[int]:
+def require_dealers(checked: Collection[int], failed: Failed, graph: Graph, *, whole: bool = False) -> frozenset[int]:
     """Return the clients that continue; raises if they are too few, and names the disputes if these are the cause."""
-    dealers = admitted(checked, failed, graph)
+    dealers = admitted(checked, failed, graph, whole=whole)
     try:
         require_clients(dealers, "check", graph)
-        if graph.parameters.hybrid:
-            _require_partners(dealers, failed, graph)
     except AggregationError:
         if len(dealers) == len(checked) and not failed:
             raise
         names = "; ".join(str(accusation) for accusation in accused(failed))
         raise AggregationError("check", "unproven_boxes", f"too few clients can go on: {names}") from None
     return dealers
-
-
-def _require_partners(dealers: frozenset[int], failed: Failed, graph: Graph) -> None:
-    """Require that each has enough neighbours to mask with: in version 4 a pair in dispute shares no secret."""
-    apart = both_sides(failed)
-    partners = (dealers.intersection(graph.neighbours(client)).difference(apart.get(client, ())) for client in dealers)
-    if min(map(len, partners)) < graph.parameters.quorum:
-        raise AggregationError("check", "isolated", "disputes leave a client too few neighbours to mask with")
 
 
 def signers(survivors: Iterable[int], failed: Failed, graph: Graph) -> list[int]:
@@ -190,7 +218,7 @@ def accused(failed: Failed) -> tuple[RemoteProtocolError, ...]:
 def accusers(failed: Failed, parameters: Parameters) -> tuple[RemoteProtocolError, ...]:
     """Return one unproven error per holder that disputes shares disputed by so few that all of these may lie."""
     votes = Counter(owner for each in failed.values() for owner in each)
-    most = tolerance(parameters)
+    most = max(1, parameters.colluders) if parameters.disputes else tolerance(parameters)
     doubtful = {holder: [owner for owner in failed[holder] if votes[owner] <= most] for holder in sorted(failed)}
     return tuple(_doubt(holder, owners) for holder, owners in doubtful.items() if owners)
 

@@ -117,8 +117,9 @@ def check_survivors(bitmap: bytes, graph: Graph, index: int, state: ClientState)
 
     The last requirement is stronger than in SecAgg+: as t > k/2, a list that leaves every client t neighbours leaves
     the ring graph connected, so a server cannot isolate a client by listing its neighbours as dropped. If an earlier
-    sum over chosen clients was unmasked, only the same list is accepted, and in version 4 only if this client masks
-    with all its neighbours on it: there the sum over a list need not hold who is in dispute.
+    sum over chosen clients was unmasked, only the same list is accepted. Where sums over one list are compared, version
+    4 accepts it only if this client masks with all its neighbours on it: there the sum over a list need not hold who is
+    in dispute.
     """
     survivors = _members(bitmap, graph)
     if state.only and bitmap != state.only:
@@ -127,11 +128,11 @@ def check_survivors(bitmap: bytes, graph: Graph, index: int, state: ClientState)
             "the survivor list is not that of the sum before, and the difference of two sums would be single clients",
             proven=False,  # a client may have vanished
         )
-    if state.only and graph.parameters.hybrid and survivors & unproven(state):
+    if (state.only or state.whole) and graph.parameters.hybrid and survivors & unproven(state):
         raise Refusal(
             "unproven_survivors",
-            "listed clients share no mask with this one, so a lying server could leave them out of the sum, and the "
-            "difference from the sum before would be theirs",
+            "listed clients share no mask with this one, so a lying server could leave them out of this sum, and the "
+            "difference from another sum over the list would be theirs",
             proven=False,  # liars among the clients can do that too
         )
     if index not in survivors or not survivors.intersection(graph.neighbours(index)) <= set(state.dealers):

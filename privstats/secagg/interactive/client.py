@@ -56,6 +56,8 @@ class Client(Uploader):
         on_upload: called with the SHA-256 of the masked-vector message before it is sent, and again if the process was
             killed in between. If it raises, nothing is sent. A client that has one is :attr:`charged`.
         only: the one list of survivors that the client signs, in order; None where the parameters alone decide.
+        whole: sign only a list that the sum is certainly over: in version 4 without a client in dispute with this one.
+            A client with ``only`` does so anyway.
         noise_root: where the parameters have levels, the 32 secret bytes from which the layers of the vector's noise
             were drawn (:mod:`privstats.secagg.machines`).
 
@@ -95,6 +97,7 @@ class Client(Uploader):
         threads: int = 1,
         on_upload: OnUpload | None = None,
         only: Collection[int] | None = None,
+        whole: bool = False,
         noise_root: bytes = b"",
     ) -> None:
         if vector.ring != parameters.ring:
@@ -107,6 +110,7 @@ class Client(Uploader):
         self._state = ClientState(root=bytearray(draw(entropy, 32)), charged=on_upload is not None)
         self._state.noise_root = bytearray(noise_root)
         self._state.only = b"" if only is None else to_bitmap(only, parameters.clients)
+        self._state.whole = whole
 
     @staticmethod
     def check_place(parameters: Parameters, *, index: int, identity: Identity, roster: Roster) -> Graph:

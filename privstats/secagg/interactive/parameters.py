@@ -1,9 +1,8 @@
 """The public parameters of one aggregation: clients, thresholds, ring and steps, agreed before it starts.
 
 Frozen and digested; the digest is bound into every signature and key, so parties with different parameters cannot talk.
-``Parameters.solve`` finds how many neighbours and which threshold a sparse graph needs, by exact tail probabilities on
-random k-regular Harary graphs as in SecAgg+ (Bell, Bonawitz, Gascon, Lepoint, Raykova 2020); the bounds assume that who
-colludes does not depend on the graph. Built by the plan; knows nothing of moments or noise.
+``Parameters.solve`` takes the neighbours and the threshold of a random graph from
+:mod:`privstats.secagg.interactive.random_graph`. Built by the plan; knows nothing of moments or noise.
 """
 
 from __future__ import annotations
@@ -11,16 +10,21 @@ from __future__ import annotations
 import hashlib
 import math
 from dataclasses import asdict, dataclass
-from functools import lru_cache
-from math import inf, log, log2
 from typing import Any, ClassVar, Literal, TypeAlias, get_args
 
 import msgspec
-import numpy as np
-from numpy.typing import NDArray
 
 from privstats.encoding.ring import Group
 from privstats.errors import PlanError
+from privstats.secagg.interactive.random_graph import (
+    CERTAIN,
+    DISPUTES,
+    FailureBounds,
+    failure_bounds,
+    failures,
+    left_out,
+    solve_sparse,
+)
 from privstats.secagg.keys import CLASSICAL, HYBRID, KEY_AGREEMENTS
 from privstats.secagg.machines import check_levels
 
@@ -28,128 +32,6 @@ StepName: TypeAlias = Literal["advertise", "share", "check", "mask", "agree", "u
 
 STEP_NAMES: tuple[StepName, ...] = ("advertise", "share", "check", "mask", "agree", "unmask")
 UPLOAD_STEP: StepName = "mask"
-
-
-_CONNECTIVITY, _PRIVACY, _LIVENESS = -40.0, -40.0, -30.0
-_MAX_NEIGHBOURS = 255
-DISPUTES = 2
-"""The most neighbours with which a client of version 4 may be in dispute in a random graph: see docs/theorems.md, 8."""
-
-
-@dataclass(frozen=True)
-class FailureBounds:
-    """log2 of the probability that a promise fails, over the random graph; minus infinity where it cannot.
-
-    Attributes:
-        connectivity: honest survivors fall into groups with separable sums.
-        privacy: a client's neighbours include enough colluders to reconstruct both of its secrets.
-        liveness: a secret has fewer than t shares, so that the session ends without a sum.
-        lying_server: as connectivity, if the server chooses who "drops" after seeing the graph.
-    """
-
-    connectivity: float
-    privacy: float
-    liveness: float
-    lying_server: float
-
-
-CERTAIN = FailureBounds(-inf, -inf, -inf, -inf)
-
-
-@dataclass(frozen=True)
-class SparseGraph:
-    """A degree, a threshold and their failure bounds."""
-
-    neighbours: int
-    threshold: int
-    bounds: FailureBounds
-
-
-@lru_cache(256)  # a session reads its plan again with every message
-def solve_sparse(
-    clients: int, *, min_survivors: int, colluders: int, robust: bool = False, disputes: int = 0
-) -> SparseGraph:
-    """Return the smallest even k, and its smallest t, with connectivity and privacy <= 2^-40 and liveness <= 2^-30.
-
-    Args:
-        clients: parties on the roster.
-        min_survivors: the minimum number of clients in a revealed sum; the others may drop.
-        colluders: clients that may work with the server.
-        robust: also hold ``lying_server`` to 2^-40, which takes about a third more neighbours.
-        disputes: neighbours of a client that may share no mask with it; at most half of k - t.
-
-    Raises:
-        PlanError: no even k up to 255 (or clients - 2) satisfies them.
-    """
-    dropouts = clients - min_survivors
-    if clients < 4 or colluders < 0 or dropouts < 0 or colluders + dropouts >= clients:
-        raise PlanError(
-            f"a random graph needs at least 4 clients and an honest survivor, got clients={clients}, "
-            f"colluders={colluders}, min_survivors={min_survivors}"
-        )
-    from scipy.stats import hypergeom  # half a second that complete graphs need not wait for
-
-    kind = "robust" if robust else "sparse"
-    for k in range(2, min(clients - 2, _MAX_NEIGHBOURS) + 1, 2):
-        if _connectivity(clients, colluders + dropouts, k) > _CONNECTIVITY:
-            continue
-        thresholds = np.arange(k // 2 + 1, k + 1)
-        enough = _log2_union(clients, hypergeom.logsf(2 * thresholds - k - 1, clients - 1, colluders, k)) <= _PRIVACY
-        if robust:
-            beside = hypergeom.logsf(thresholds - disputes - k // 2 - 1, clients - 1, colluders, k // 2)
-            enough &= _log2_union(clients, beside) <= _PRIVACY
-        enough &= 2 * disputes <= k - thresholds
-        t = int(thresholds[enough.argmax()])  # the smallest, as a larger one only makes liveness worse
-        numbers = {"neighbours": k, "threshold": t, "disputes": disputes}
-        bounds = failure_bounds(clients, min_survivors=min_survivors, colluders=colluders, **numbers)
-        if enough.any() and bounds.liveness <= _LIVENESS:
-            return SparseGraph(k, t, bounds)
-    raise PlanError(
-        f"no {kind} graph of at most {_MAX_NEIGHBOURS} neighbours carries {colluders} colluders and {dropouts} "
-        f"dropouts among {clients} clients: expect fewer colluders or fewer dropouts (lower colluders, raise "
-        "min_survivors), or use a complete graph of at most 256 clients"
-    )
-
-
-def failure_bounds(
-    clients: int, *, min_survivors: int, colluders: int, neighbours: int, threshold: int, disputes: int = 0
-) -> FailureBounds:
-    """Return the failure bounds of a sparse graph with degree k and threshold t.
-
-    With c colluders and d = clients - min_survivors dropouts among n clients, of which a client shares no mask with at
-    most q neighbours (``disputes``; 0 in version 3):
-
-    - connectivity ``n * prod_{i<k/2} (c+d-i)/(n-i)``: k/2 places in a row on the ring hold no honest survivor;
-    - privacy ``n * P[Hyp(n-1, c, k) >= 2t-k]``: enough colluders to sign, and share, for two survivor lists;
-    - liveness ``n * P[Hyp(n-1, n-1-d, k) < t]``: too few neighbours survive to give t shares;
-    - lying_server ``n * P[Hyp(n-1, c, k/2) >= t-q-k/2]``: every client insists that everybody on the survivor list
-      keeps t neighbours on it, so next to k/2 places without honest survivors at least t-k/2 of these must be
-      colluders'; where q neighbours may share no mask, t-q-k/2 (docs/theorems.md, 8).
-
-    Source: SecAgg+, theorems 3.7 to 3.10, with exact hypergeometric tails for their bounds; the last is ours.
-    """
-    from scipy.stats import hypergeom
-
-    n, c, k, t = clients, colluders, neighbours, threshold
-    dropouts = n - min_survivors
-    return FailureBounds(
-        connectivity=_connectivity(n, c + dropouts, k),
-        privacy=float(_log2_union(n, hypergeom.logsf(2 * t - k - 1, n - 1, c, k))),
-        liveness=float(_log2_union(n, hypergeom.logcdf(t - 1, n - 1, n - 1 - dropouts, k))),
-        lying_server=float(_log2_union(n, hypergeom.logsf(t - disputes - k // 2 - 1, n - 1, c, k // 2))),
-    )
-
-
-def _connectivity(clients: int, lost: int, k: int) -> float:
-    """log2 of n * prod_{i<k/2} (lost - i)/(n - i); minus infinity once a factor reaches zero."""
-    if lost < k // 2:
-        return -inf
-    return log2(clients) + sum(log2((lost - i) / (clients - i)) for i in range(k // 2))
-
-
-def _log2_union(clients: int, log_probability: float | NDArray[np.float64]) -> NDArray[np.float64]:
-    return np.asarray(log2(clients) + np.asarray(log_probability) / log(2))
-
 
 SUITE = b"privstats/secagg/3 X25519 Ed25519 HKDF-SHA256 AES-256-GCM"
 HYBRID_SUITE = b"privstats/secagg/4 X25519 ML-KEM-768 Ed25519 HKDF-SHA256 AES-256-GCM"
@@ -260,11 +142,9 @@ class Parameters:
         """The fewest clients on a list of survivors that a client signs.
 
         ``min_survivors``; in version 4's random graphs more. There a lying server can leave out of the sum whoever is
-        in dispute with all its neighbours in it, at most q a client. ceil((n-k-1) / (k/2+1)) + 1 clients' windows of k
-        neighbours cover the ring, so it leaves out at most q times as many (docs/theorems.md, 8).
+        in dispute with all its neighbours in it.
         """
-        windows = -(-(self.clients - self.neighbours - 1) // (self.neighbours // 2 + 1)) + 1
-        return self.min_survivors + self.disputes * windows
+        return self.min_survivors + left_out(self.clients, self.neighbours, self.disputes)
 
     @property
     def bounds(self) -> FailureBounds:
@@ -331,7 +211,7 @@ class Parameters:
             "nothing about inputs",
             KEY_AGREEMENTS[self.key_agreement],
         )
-        return [thresholds, *trust, *self._listing(), *self._framing(), *_failures(self.bounds, self.server_may_lie)]
+        return [thresholds, *trust, *self._listing(), *self._framing(), *failures(self.bounds, self.server_may_lie)]
 
     def _listing(self) -> list[str]:
         """The sentence on why a list needs more clients than a sum; none where it does not."""
@@ -425,29 +305,3 @@ class Parameters:
             neighbours, threshold = solution.neighbours, solution.threshold
         numbers = clients, threshold, min_survivors, colluders, neighbours
         return cls(*numbers, ring, plan_digest, graph != "sparse", levels, key_agreement)
-
-
-def _failures(bounds: FailureBounds, server_may_lie: bool) -> list[str]:
-    """One sentence, or none where nothing can fail; and what holds only against an honest server."""
-    named = {
-        "honest clients split into groups": bounds.connectivity,
-        "a client's secrets come together": bounds.privacy,
-        "a secret finds too few shares": bounds.liveness,
-        "a server that chooses who drops splits the honest": bounds.lying_server,
-    }
-    if all(math.isinf(value) for value in named.values()):
-        return []
-    parts = (f"{name}: {_power(value)}" for name, value in named.items())
-    out = ["over the random graph, at most these probabilities of failure: " + "; ".join(parts)]
-    if not server_may_lie:
-        out.append(
-            'graph = "sparse" keeps the promise against a server that follows the protocol only; one that chooses who '
-            'drops out may learn more than the sum, and graph = "robust" bounds that'
-        )
-    return out
-
-
-def _power(log2: float) -> str:
-    if math.isinf(log2):
-        return "never"
-    return f"2^{log2:.0f}" if log2 < 0 else "no bound"

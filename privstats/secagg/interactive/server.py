@@ -56,6 +56,7 @@ class Server(ServerSteps):
         entropy: source of 64 uniform bytes: the session's name and the server's session key.
         threads: processors to use for masks.
         noise_due: the sum must have noise added before it is published; ``engines.journal`` allows only one draw.
+        whole: clients sign only a list without disputes of theirs, so that none of them may continue.
 
     Raises:
         LocalProtocolError: roster, identity and parameters do not fit together, or the roster must be numbered.
@@ -81,10 +82,11 @@ class Server(ServerSteps):
         entropy: Entropy = os.urandom,
         threads: int = 1,
         noise_due: bool = False,
+        whole: bool = False,
     ) -> None:
         self._bind(Graph(parameters, roster), identity, threads)
         session, secret = draw(entropy, 32), bytearray(draw(entropy, 32))
-        self._enter(ServerState(session=session, secret=secret, noise_due=noise_due))
+        self._enter(ServerState(session=session, secret=secret, noise_due=noise_due, whole=whole))
 
     def _bind(self, graph: Graph, identity: Identity, threads: int) -> None:
         if require_identity(identity).public != graph.roster.server:
@@ -360,7 +362,8 @@ class Server(ServerSteps):
         return set(state.dealers)
 
     def _require_dealers(self) -> frozenset[int]:
-        return require_dealers(self._state.checked, self._state.failed, self._graph)
+        state = self._state
+        return require_dealers(state.checked, state.failed, self._graph, whole=state.whole)
 
     def _going_on(self, client: int) -> messages.Dealers:
         state = self._state

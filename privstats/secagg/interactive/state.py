@@ -77,7 +77,8 @@ class ClientState(HiddenRepr, Struct):
     the hash of the masked-vector message, and ``uploaded`` is that hash once the message may be sent; ``charged`` marks
     a client that must call ``on_upload`` first. ``agreement`` maps a signer to the list ``survivors`` and its
     signature, after the end. ``noise_root`` opens all layers of the client's noise. ``only`` is the one list of
-    survivors that may be signed, empty where any may. In version 4 ``kem_secret`` is shared with the server, and
+    survivors that may be signed, empty where any may; ``whole`` marks a client that signs only a list without disputes
+    of its own. In version 4 ``kem_secret`` is shared with the server, and
     ``refused`` are the dealers that could not use this client's dealing. ``vector`` and ``faults`` are filled in for
     sealing only.
     """
@@ -107,6 +108,7 @@ class ClientState(HiddenRepr, Struct):
     kem_secret: bytearray = field(default_factory=bytearray)
     refused: tuple[int, ...] = ()
     faults: list[tuple[int, str, str]] = field(default_factory=list)
+    whole: bool = False
 
 
 class ServerState(HiddenRepr, Struct):
@@ -118,7 +120,8 @@ class ServerState(HiddenRepr, Struct):
     owners of shares that it could not use; ``dealers`` are the clients that continued after that. ``listed`` is the
     bitmap of this step. ``agreement``, which stays after the end, maps a client to the list of survivors and its
     signature. ``openings`` maps a client to the value that opens layers of its noise, and ``commitments`` to the lowest
-    value of that chain. ``links`` has version 4's links, by sender and owner.
+    value of that chain. ``links`` has version 4's links, by sender and owner. ``whole``
+    marks a session whose clients sign only a list without disputes of theirs.
     """
 
     secret: bytearray
@@ -147,3 +150,4 @@ class ServerState(HiddenRepr, Struct):
     links: dict[int, dict[int, bytes]] = field(default_factory=dict)
     openings: dict[int, bytes] = field(default_factory=dict)
     faults: set[tuple[int, str, str]] = field(default_factory=set)
+    whole: bool = False

@@ -107,6 +107,11 @@ class UploadParameters:
             raise PlanError(f"min_survivors must be at most clients {self.clients}, got {self.min_survivors}")
 
     @property
+    def fewest_listed(self) -> int:
+        """The minimum number of reports on a list: here the same as in a sum."""
+        return self.min_survivors
+
+    @property
     def digest(self) -> bytes:
         """32 bytes that stand for these parameters, the plan and the cryptographic suite."""
         numbers = (self.clients, self.min_survivors, self.colluders, self.helpers, self.tolerated)

@@ -14,9 +14,10 @@ from privstats.course.promise import Total, total_of
 from privstats.dp import Guarantee, Noise, NoPrivacy, Privacy, group_mu
 from privstats.dp.privacy import Adjacency, Unit
 from privstats.moments.code_rows import cells_of, levels_of
-from privstats.plan import Devices, Plan, dropout_table
+from privstats.plan import Devices, Plan
 from privstats.plan.devices import exchanged_mu
 from privstats.printable.budget import columns
+from privstats.review.drop_outs import plan_dropouts
 from privstats.schema import Schema
 from privstats.secagg.keys import HYBRID
 from privstats.workflows.report.layout import Cell, Table, Text
@@ -205,21 +206,20 @@ def dropouts(plan: Plan, course: Course | None = None) -> Table:
         Cell("what happens"),
     )
     if noise is None:
-        gone = cohort.clients - cohort.min_survivors
+        gone = cohort.clients - plan.masking.fewest_listed
         rows = [("0", str(cohort.clients), "none", "released")] + [
             (str(count), str(cohort.clients - count), "none", ending)
             for count, ending in ((gone, "released"), (gone + 1, "no release"))
             if count
         ]
         return Table("dropouts", header, rows)
-    table = dropout_table(noise, clients=cohort.clients, min_survivors=cohort.min_survivors, colluders=cohort.colluders)
     ending = [
         (
             str(row.gone),
             str(row.survivors),
             *(("-", "no release") if row.epsilon is None else (_short(row.epsilon), "released")),
         )
-        for row in table
+        for row in plan_dropouts(plan, noise)
     ]
     return Table("dropouts", header, ending)
 

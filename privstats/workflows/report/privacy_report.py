@@ -210,7 +210,7 @@ def _released(release: Release, course: Course | None) -> list[tuple[str, str]]:
     """Return the facts of the release file, as terms and sentences."""
     plan, cohort = release.plan, release.plan.cohort
     out = [
-        ("parties in it", f"{len(release.survivors)} of {cohort.clients}; {cohort.min_survivors} were needed"),
+        ("parties in it", f"{len(release.survivors)} of {cohort.clients}; {plan.masking.fewest_listed} were needed"),
         ("left out", _suppressed(release)),
     ]
     if plan.noise is not None:

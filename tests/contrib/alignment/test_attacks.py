@@ -21,8 +21,10 @@ from privstats.errors import AggregationError, LocalProtocolError, PlanError, Re
 from privstats.kinds.gaussians import client_gaussian
 from privstats.secagg import Client, Identity, Roster
 from privstats.session import aggregate_unmasked
+from privstats.session.validation import list_arguments
 from privstats.transforms.bures import mean_root, root
-from tests.contrib.alignment.cohort import CLIENTS, COHORT, RADIUS, SCHEMA, D, first, round_plan, shards
+from tests.contrib.alignment.cohort import CLIENTS, COHORT, PROMISE, RADIUS, SCHEMA, D, first, round_plan, shards
+from tests.secagg.interactive.inside import inside
 
 VICTIM = 4
 PARTS = shards()
@@ -186,6 +188,15 @@ def test_the_list_is_the_one_that_this_party_agreed_to(tmp_path):
         with pytest.raises(LocalProtocolError, match=r"give agreed=client.agreed"):
             honest(round_plan(np.eye(D), among), 0, agreed)
     assert honest(round_plan(np.eye(D), left), 0, begun[0].agreed).step == "advertise"
+
+
+def test_the_first_sum_is_over_its_whole_list_too():
+    """Else a server of version 4 could leave one client out of it, and a round's count less this one is its own."""
+    for plan in (first(), round_plan(np.eye(D))):
+        assert inside(ps.session.server(plan, ROSTER, identity=SERVER)).state.whole
+    assert inside(_first_client(first(), 0)).state.whole
+    promised = first(replace(SCHEMA, shrinkage=0.1), PROMISE)
+    assert list_arguments(promised, None) == {}
 
 
 def _first_client(plan, client):

@@ -87,6 +87,19 @@ def test_too_few_wait_and_the_next_run_goes_on(protocol: str, tmp_path: Path, ca
     assert ended(net).releases[0].survivors == (0, 1, 2, 4)
 
 
+def test_where_the_longer_list_decides_it_is_the_one_that_is_waited_for(tmp_path: Path) -> None:
+    """Version 4 on a random graph needs more clients on a list than in a sum."""
+    cohort, names = ps.Cohort(20, 14, 10_000), [f"site {place}" for place in range(20)]
+    random = {"cohort": cohort, "graph": "sparse", "key_agreement": "mlkem768-x25519"}
+    net = FolderNet(study_of(tmp_path, names=names, **random))
+    needed = net.study.plan.masking.fewest_listed
+    assert 14 < needed < 20
+    net.goes = dict.fromkeys(range(100 + needed - 1, 120), 0.0)
+    found = net.run()
+    assert isinstance(found, Waiting)
+    assert found.sentence.startswith(f"step advertise: {needed - 1} of 20 answered, the plan needs {needed}; missing: ")
+
+
 def test_a_helper_that_goes_is_named_and_waited_for(tmp_path: Path) -> None:
     net = FolderNet(study_of(tmp_path, "split"))
 

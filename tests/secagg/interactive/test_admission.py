@@ -1,13 +1,17 @@
 """Who goes on after the dealings: liars may accuse and spoil as they like, honest clients are not left out for it."""
 
+from collections.abc import Collection, Mapping
+from itertools import combinations, product
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from privstats.errors import AggregationError
 from privstats.secagg import Parameters
-from privstats.secagg.interactive.blame import admitted, require_dealers, tolerance
+from privstats.secagg.interactive.blame import accusers, admitted, require_dealers, tolerance
 from privstats.secagg.interactive.graph import Graph
+from privstats.secagg.keys import HYBRID
 from tests.secagg.interactive.cohorts import RING, Cohort, cohort_of
 
 CLIENTS, LIARS = 14, 2
@@ -155,3 +159,129 @@ def test_a_plan_in_which_liars_can_get_an_honest_client_left_out_says_so(
     assert [f"min_survivors to at least {graph.parameters.threshold + liars}," in each for each in said] == [
         True
     ] * warned
+
+
+WIDE = Cohort(Parameters(40, 13, 20, 6, 24, RING, b"p" * 32, key_agreement=HYBRID))
+RANDOM = Graph(WIDE.parameters, WIDE.roster)
+NARROW = Cohort(Parameters(14, 6, 8, 1, 10, RING, b"p" * 32, key_agreement=HYBRID))
+RING_OF_14 = Graph(NARROW.parameters, NARROW.roster)
+
+
+def by_the_page(checked: Collection[int], failed: Mapping[int, tuple[int, ...]], graph: Graph) -> set[int]:
+    """Who goes on in a random graph of version 4, from docs/protocol.md alone."""
+    t, here, paid = graph.parameters.threshold, set(checked), set[int]()
+    pairs = {frozenset((holder, owner)) for holder, owners in failed.items() for owner in owners}
+
+    def against(client: int) -> list[int]:
+        found = [min(pair - {client}) for pair in pairs if client in pair and pair <= here]
+        return sorted(found, key=order)
+
+    def order(client: int) -> tuple[int, bool, int]:
+        return -sum(client in pair and pair <= here for pair in pairs), client not in paid, client
+
+    while here:
+        first = min(here, key=order)
+        if len(against(first)) > 1:
+            unpaid = [other for other in against(first) if other not in paid]
+            if first not in paid and unpaid:
+                paid.add(unpaid[0])
+            elif first not in paid:
+                first = against(first)[0]
+            here.discard(first)
+            continue
+        near = {client: len(here.intersection(graph.neighbours(client))) for client in here}
+        alone = [client for client in sorted(here) if near[client] - len(against(client)) < t <= near[client]]
+        if not alone:
+            break
+        here.discard(alone[0])
+    return here
+
+
+@st.composite
+def lies_on(draw, graph: Graph, most: int):
+    """Liars of a random graph accuse whom they like, and honest clients only them."""
+    n = graph.parameters.clients
+    liars = draw(st.sets(st.integers(0, n - 1), max_size=most))
+    honest = st.sampled_from([client for client in range(n) if client not in liars][:6])  # few, so that lies meet
+    failed: dict[int, set[int]] = {}
+    for liar in liars:
+        for accused in draw(st.sets(honest | st.sampled_from(sorted(liars)), max_size=8)) - {liar}:
+            if accused in graph.neighbours(liar):
+                owner, holder = (liar, accused) if draw(st.booleans()) else (accused, liar)
+                failed.setdefault(holder, set()).add(owner)
+    return liars, {holder: tuple(sorted(owners)) for holder, owners in failed.items()}
+
+
+def known_to(clients: Collection[int]) -> set[int]:
+    """The neighbours that all of these have."""
+    return set.intersection(*(set(RANDOM.neighbours(client)) for client in clients)) - set(clients)
+
+
+@given(lies_on(RANDOM, 5))
+def test_liars_of_a_random_graph_cost_no_more_honest_clients_than_they_are(case) -> None:
+    """Five and as many leave each client t + 1 neighbours; a client alone against all costs nobody."""
+    liars, failed = case
+    here = admitted(range(40), failed, RANDOM)
+    assert RANDOM.least_degree(here) > RANDOM.parameters.threshold
+    out = set(range(40)) - here
+    assert len(out - liars) <= len(liars)
+    assert len(liars) > 1 or not out - liars
+
+
+@pytest.mark.ci
+@pytest.mark.parametrize("first", [0, 20, -3])
+def test_three_liars_with_every_list_cost_three_at_most_and_the_rule_is_that_of_the_page(first: int) -> None:
+    """Every list of the first four whom three liars know, who have low, middle and high places."""
+    places = list(range(40))[first:]
+    liars = next(three for three in combinations([*places, *range(40)], 3) if len(known_to(three)) >= 4)
+    victims = sorted(known_to(liars))[:4]
+    places = list(product(liars, victims))
+    worst = 0
+    for told in range(1 << len(places)):
+        failed: dict[int, tuple[int, ...]] = {}
+        for bit, (liar, victim) in enumerate(places):
+            if told >> bit & 1:
+                failed[liar] = (*failed.get(liar, ()), victim)
+        here = admitted(range(40), failed, RANDOM)
+        worst = max(worst, len(set(victims) - here))
+        if told % 7 == 0:
+            assert here == by_the_page(range(40), failed, RANDOM)
+    assert worst <= 3
+
+
+@given(lies_on(RANDOM, 5))
+def test_where_lists_are_signed_whole_nobody_in_dispute_goes_on_and_liars_cost_no_more(case) -> None:
+    liars, failed = case
+    here = admitted(range(40), failed, RANDOM, whole=True)
+    assert not any(here.intersection(failed.get(holder, ())) for holder in here)
+    assert len(set(range(40)) - here - liars) <= len(liars)
+
+
+def test_whoever_accuses_with_fewer_than_may_collude_is_named() -> None:
+    """Two of six colluders have an honest client left out; both are on record."""
+    failed = {1: (0,), 2: (0,)}
+    assert [fault.peer for fault in accusers(failed, WIDE.parameters)] == [1, 2]
+
+
+@given(lies_on(RING_OF_14, 4), st.sets(st.integers(0, 13), max_size=4))
+def test_who_goes_on_in_a_random_graph_is_as_the_page_says(case, gone) -> None:
+    _, failed = case
+    checked = set(range(14)) - gone
+    here = admitted(checked, failed, RING_OF_14)
+    assert here == by_the_page(checked, failed, RING_OF_14)
+    for client in here:
+        near = here.intersection(RING_OF_14.neighbours(client))
+        disputes = {other for other in near if client in failed.get(other, ()) or other in failed.get(client, ())}
+        assert len(disputes) <= 1
+        assert len(near) < 6 or len(near) - len(disputes) >= 6
+
+
+@pytest.mark.parametrize("accuser", [False, True])
+def test_a_client_with_too_few_to_mask_with_is_left_out_where_the_session_would_end(accuser: bool) -> None:
+    """Of its neighbours just t are there, and one of them is in dispute with it, whoever of both complains."""
+    client, near = 0, RING_OF_14.neighbours(0)
+    checked = set(range(14)) - set(near[:4])
+    failed = {client: (near[4],)} if accuser else {near[4]: (client,)}
+    assert len(checked.intersection(near)) == 6
+    assert client in admitted(checked, {}, RING_OF_14)
+    assert client not in admitted(checked, failed, RING_OF_14)

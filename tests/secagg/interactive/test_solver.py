@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from privstats.encoding import Ring
 from privstats.errors import PlanError
 from privstats.secagg import Parameters
-from privstats.secagg.interactive.parameters import failure_bounds, solve_sparse
+from privstats.secagg.interactive.random_graph import failure_bounds, solve_sparse
 from privstats.secagg.keys import HYBRID
 
 
@@ -40,6 +40,36 @@ def tail(draws: int, good: int, total: int, hit) -> float:
     """P[hypergeometric in ``hit``] by counting."""
     ways = sum(comb(good, x) * comb(total - good, draws - x) for x in range(draws + 1) if hit(x))
     return ways / comb(total, draws)
+
+
+@given(st.integers(6, 40), st.data())
+def test_bounds_with_disputes_are_the_counted_probabilities(n: int, data) -> None:
+    """Version 4: as many more must stay as a server may leave out, with q neighbours more for each."""
+    k = data.draw(st.integers(2, (n - 2) // 2)) * 2
+    t, q = data.draw(st.integers(k // 2 + 1, k)), data.draw(st.integers(1, 2))
+    c = data.draw(st.integers(0, n - 2))
+    d = data.draw(st.integers(0, n - 1 - c))
+    windows = 1 + next(more for more in range(n) if k + 1 + more * (k // 2 + 1) >= n)
+    gone = max(0, d - q * windows)
+    bounds = failure_bounds(n, min_survivors=n - d, colluders=c, neighbours=k, threshold=t, disputes=q)
+    counted = {
+        "liveness": tail(k, n - 1 - gone, n - 1, lambda x: x < t + q),
+        "lying_server": tail(k // 2, c, n - 1, lambda x: x >= t - q - k // 2),
+    }
+    for name, probability in counted.items():
+        expected = log2(n * probability) if probability else -inf
+        assert isclose(getattr(bounds, name), expected, rel_tol=1e-6, abs_tol=1e-6) or expected < -200
+
+
+@pytest.mark.ci
+def test_version_4_needs_the_graph_of_the_page() -> None:
+    """Of 1,000 clients, with a tenth that colludes and a tenth that may be gone from the sum."""
+    parameters = Parameters.solve(
+        clients=1000, min_survivors=900, colluders=100, ring=RING, plan_digest=bytes(32), key_agreement=HYBRID
+    )
+    assert (parameters.neighbours, parameters.threshold, parameters.fewest_listed) == (146, 107, 913)
+    assert max(parameters.bounds.connectivity, parameters.bounds.privacy, parameters.bounds.lying_server) <= -40
+    assert parameters.bounds.liveness <= -30
 
 
 @given(st.integers(6, 60), st.data())

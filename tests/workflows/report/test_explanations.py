@@ -149,6 +149,18 @@ def test_dropouts_are_the_one_table_of_the_library(plan, changed):
     assert [row[0] for row in flat(explanations.dropouts(all_needed))] == ["0", "1"]
 
 
+def test_drop_outs_are_counted_to_the_longer_list_where_that_decides(changed):
+    """Version 4 on a random graph."""
+    random = {"cohort": ps.Cohort(20, 14, 1000), "graph": "sparse", "key_agreement": "mlkem768-x25519"}
+    for privacy in (PRIVACY, ps.NoPrivacy()):
+        subject = changed(privacy=privacy, **random)
+        least = subject.masking.fewest_listed
+        assert 14 < least < 20
+        rows = flat(explanations.dropouts(subject))
+        assert rows[-2][1::2] == [str(least), "released"]
+        assert rows[-1][1::2] == [str(least - 1), "no release"]
+
+
 def test_every_term_of_the_budget_is_explained_where_it_stands(plan, changed):
     private, bare = explanations.budget_table(plan), explanations.budget_table(changed(privacy=ps.NoPrivacy()))
     for table in (private, bare):

@@ -1,0 +1,177 @@
+"""Solve for the degree and the threshold of a random graph, and bound the probability that its promises fail.
+
+Exact tail probabilities on random k-regular Harary graphs, as in SecAgg+ (Bell, Bonawitz, Gascon, Lepoint, Raykova
+2020); they assume that who colludes does not depend on the graph. :mod:`privstats.secagg.interactive.parameters` asks
+here; the complete graph needs nothing of it.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+from math import inf, log, log2
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privstats.errors import PlanError
+
+_CONNECTIVITY, _PRIVACY, _LIVENESS = -40.0, -40.0, -30.0
+_MAX_NEIGHBOURS = 255
+DISPUTES = 1
+"""The most neighbours with which a client of version 4 may be in dispute in a random graph: see docs/theorems.md, 8."""
+
+
+@dataclass(frozen=True)
+class FailureBounds:
+    """log2 of the probability that a promise fails, over the random graph; minus infinity where it cannot.
+
+    Attributes:
+        connectivity: honest survivors fall into groups with separable sums.
+        privacy: a client's neighbours include enough colluders to reconstruct both of its secrets.
+        liveness: a secret has fewer than t shares, so that the session ends without a sum, although no more clients
+            vanish than the plan allows for.
+        lying_server: as connectivity, if the server chooses who "drops" after seeing the graph.
+    """
+
+    connectivity: float
+    privacy: float
+    liveness: float
+    lying_server: float
+
+
+CERTAIN = FailureBounds(-inf, -inf, -inf, -inf)
+
+
+@dataclass(frozen=True)
+class SparseGraph:
+    """A degree, a threshold and their failure bounds."""
+
+    neighbours: int
+    threshold: int
+    bounds: FailureBounds
+
+
+def left_out(clients: int, neighbours: int, disputes: int) -> int:
+    """Return how many clients on a list a lying server can leave out of the sum: m of docs/theorems.md, 8.
+
+    ceil((n-k-1) / (k/2+1)) + 1 clients' windows of k neighbours cover the ring, and at most q clients are left out in
+    each (``disputes``).
+    """
+    windows = -(-(clients - neighbours - 1) // (neighbours // 2 + 1)) + 1
+    return disputes * windows
+
+
+@lru_cache(256)  # a session reads its plan again with every message
+def solve_sparse(
+    clients: int, *, min_survivors: int, colluders: int, robust: bool = False, disputes: int = 0
+) -> SparseGraph:
+    """Return the smallest even k, and its smallest t, with connectivity and privacy <= 2^-40 and liveness <= 2^-30.
+
+    Args:
+        clients: parties on the roster.
+        min_survivors: the minimum number of clients in a revealed sum; the others may drop.
+        colluders: clients that may work with the server.
+        robust: also hold ``lying_server`` to 2^-40, which takes about a third more neighbours.
+        disputes: neighbours of a client that may share no mask with it; at most half of k - t.
+
+    Raises:
+        PlanError: no even k up to 255 (or clients - 2) satisfies them.
+    """
+    dropouts = clients - min_survivors
+    if clients < 4 or colluders < 0 or dropouts < 0 or colluders + dropouts >= clients:
+        raise PlanError(
+            f"a random graph needs at least 4 clients and an honest survivor, got clients={clients}, "
+            f"colluders={colluders}, min_survivors={min_survivors}"
+        )
+    from scipy.stats import hypergeom  # half a second that complete graphs need not wait for
+
+    kind = "robust" if robust else "sparse"
+    for k in range(2, min(clients - 2, _MAX_NEIGHBOURS) + 1, 2):
+        if _connectivity(clients, colluders + dropouts, k) > _CONNECTIVITY:
+            continue
+        thresholds = np.arange(k // 2 + 1, k + 1)
+        enough = _log2_union(clients, hypergeom.logsf(2 * thresholds - k - 1, clients - 1, colluders, k)) <= _PRIVACY
+        if robust:
+            beside = hypergeom.logsf(thresholds - disputes - k // 2 - 1, clients - 1, colluders, k // 2)
+            enough &= _log2_union(clients, beside) <= _PRIVACY
+        enough &= 2 * disputes <= k - thresholds
+        t = int(thresholds[enough.argmax()])  # the smallest, as a larger one only makes liveness worse
+        numbers = {"neighbours": k, "threshold": t, "disputes": disputes}
+        bounds = failure_bounds(clients, min_survivors=min_survivors, colluders=colluders, **numbers)
+        if enough.any() and bounds.liveness <= _LIVENESS:
+            return SparseGraph(k, t, bounds)
+    raise PlanError(
+        f"no {kind} graph of at most {_MAX_NEIGHBOURS} neighbours carries {colluders} colluders and {dropouts} "
+        f"dropouts among {clients} clients: expect fewer colluders or fewer dropouts (lower colluders, raise "
+        "min_survivors), or use a complete graph of at most 256 clients"
+    )
+
+
+def failure_bounds(
+    clients: int, *, min_survivors: int, colluders: int, neighbours: int, threshold: int, disputes: int = 0
+) -> FailureBounds:
+    """Return the failure bounds of a sparse graph with degree k and threshold t.
+
+    With c colluders and d = clients - min_survivors dropouts among n clients, of which a client shares no mask with at
+    most q neighbours (``disputes``; 0 in version 3), and m more clients on a list than in the sum (:func:`left_out`):
+
+    - connectivity ``n * prod_{i<k/2} (c+d-i)/(n-i)``: k/2 places in a row on the ring hold no honest survivor;
+    - privacy ``n * P[Hyp(n-1, c, k) >= 2t-k]``: enough colluders to sign, and share, for two survivor lists;
+    - liveness ``n * P[Hyp(n-1, n-1-d+m, k) < t+q]``: of the n - d + m clients that must stay, too few are neighbours
+      to give t shares, or t signatures, without the q in dispute;
+    - lying_server ``n * P[Hyp(n-1, c, k/2) >= t-q-k/2]``: every client insists that everybody on the survivor list
+      keeps t neighbours on it, so next to k/2 places without honest survivors at least t-k/2 of these must be
+      colluders'; where q neighbours may share no mask, t-q-k/2 (docs/theorems.md, 8).
+
+    Source: SecAgg+, theorems 3.7 to 3.10, with exact hypergeometric tails for their bounds; the last is ours.
+    """
+    from scipy.stats import hypergeom
+
+    n, c, k, t = clients, colluders, neighbours, threshold
+    dropouts = n - min_survivors
+    gone = max(0, dropouts - left_out(n, k, disputes))
+    return FailureBounds(
+        connectivity=_connectivity(n, c + dropouts, k),
+        privacy=float(_log2_union(n, hypergeom.logsf(2 * t - k - 1, n - 1, c, k))),
+        liveness=float(_log2_union(n, hypergeom.logcdf(t + disputes - 1, n - 1, n - 1 - gone, k))),
+        lying_server=float(_log2_union(n, hypergeom.logsf(t - disputes - k // 2 - 1, n - 1, c, k // 2))),
+    )
+
+
+def _connectivity(clients: int, lost: int, k: int) -> float:
+    """Return log2 of n * prod_{i<k/2} (lost - i)/(n - i); minus infinity once a factor reaches zero."""
+    if lost < k // 2:
+        return -inf
+    return log2(clients) + sum(log2((lost - i) / (clients - i)) for i in range(k // 2))
+
+
+def _log2_union(clients: int, log_probability: float | NDArray[np.float64]) -> NDArray[np.float64]:
+    return np.asarray(log2(clients) + np.asarray(log_probability) / log(2))
+
+
+def failures(bounds: FailureBounds, server_may_lie: bool) -> list[str]:
+    """Return a sentence with the bounds, or none where nothing can fail, and what holds only for an honest server."""
+    named = {
+        "honest clients split into groups": bounds.connectivity,
+        "a client's secrets come together": bounds.privacy,
+        "a secret finds too few shares": bounds.liveness,
+        "a server that chooses who drops splits the honest": bounds.lying_server,
+    }
+    if all(math.isinf(value) for value in named.values()):
+        return []
+    parts = (f"{name}: {_power(value)}" for name, value in named.items())
+    out = ["over the random graph, at most these probabilities of failure: " + "; ".join(parts)]
+    if not server_may_lie:
+        out.append(
+            'graph = "sparse" keeps the promise against a server that follows the protocol only; one that chooses who '
+            'drops out may learn more than the sum, and graph = "robust" bounds that'
+        )
+    return out
+
+
+def _power(log2: float) -> str:
+    if math.isinf(log2):
+        return "never"
+    return f"2^{log2:.0f}" if log2 < 0 else "no bound"
