@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from privstats.estimates.denoise import NoisyClassSums
     from privstats.estimates.recipes import SoftmaxRecipe
     from privstats.estimates.softmax import SoftmaxWhitening
-    from privstats.kinds.gradients import GradientSchema
+    from privstats.schema import GradientSchema
 
 GROUP = "privstats.modules"
 
