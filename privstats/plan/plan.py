@@ -151,18 +151,9 @@ class Plan:
             check_devices(self)
 
     def _repr_html_(self) -> str:
-        cohort = self.cohort
-        parties = f"{cohort.clients}, at least {cohort.min_survivors}, at most {cohort.colluders} colluders"
-        facts = [
-            ("digest", self.digest),
-            ("a record", self.schema.record),
-            ("parties", parties),
-            ("records, at most", f"{cohort.max_records:,}"),
-            ("protocol", self.protocol),
-        ]
-        from privstats.printable import html_facts
+        from privstats.printable.budget import plan_html
 
-        return html_facts("plan", facts) + self.budget()._repr_html_()
+        return plan_html(self)
 
     @cached_property
     def layout(self) -> Layout:
