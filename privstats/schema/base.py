@@ -331,10 +331,6 @@ class Schema(ABC):
         """Why no plan may promise this unit ("record", "client", or None for no DP at all); empty where one may."""
         return ""
 
-    def facts(self) -> list[str]:
-        """Return facts for a reviewer that are specific to this kind, one sentence each."""
-        return []
-
     @property
     def steps(self) -> int:
         """Grid steps in the clip norm: 2**grid_bits, the integer radius of the ball of all grid vectors."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -18,7 +18,7 @@ from privstats.transforms.columns import Categories
 
 if TYPE_CHECKING:
     from privstats.kinds.effect.schema import EffectSchema
-    from privstats.transforms import Levels, Transform
+    from privstats.transforms import Transform
 
 # fmt: off
 _RECORDS = Statistic("N", "pooled", (), (0, 0), meaning="how many records there are", share=0.14)
@@ -96,63 +96,6 @@ def with_excluded(table: tuple[Statistic, ...]) -> tuple[Statistic, ...]:
     return (count, _LEFT_OUT, *others)
 
 
-def is_worded(declared: Any, most: float = math.inf) -> bool:
-    """Return whether two or more texts stand where a range may."""
-    texts = isinstance(declared, tuple | list) and all(isinstance(each, str) for each in declared)
-    return texts and 2 <= len(declared) <= most
-
-
-def levels_of(columns: Mapping[str, Any], treatment: str | Mapping[str, Any], outcome: Any) -> tuple[Levels, ...]:
-    """Return the declaration of all texts that stand in a range's place; none where there are none.
-
-    Raises:
-        SchemaError: a treatment that is no name, or names no two texts.
-    """
-    arm = {} if isinstance(treatment, str) else treatment
-    two = isinstance(arm, Mapping) and all(is_worded(each, 2) for each in arm.values())
-    if not isinstance(arm, Mapping) or (arm == treatment and (len(arm) != 1 or not two)):
-        raise SchemaError(
-            "treatment must name the column of arms, whose values are 0 and 1, or both its texts, that of the others "
-            "first: {'arm': ('placebo', 'drug')}"
-        )
-    if is_worded(outcome, 2):
-        raise SchemaError("outcome must name the column of these two texts: {'recovered': ('no', 'yes')}")
-    if not any(map(is_worded, (*columns.values(), *arm.values(), *goals_of(outcome).values()))):
-        return ()
-    from privstats.transforms import Levels, Numeric
-
-    worded = tuple(Categories(name, tuple(each)) for name, each in {**columns, **arm}.items() if is_worded(each))
-    spread = tuple(place for place, each in enumerate(columns.values()) if is_worded(each) and len(each) > 2)
-    outcomes = goals_of(outcome) if any(map(is_worded, goals_of(outcome).values())) else {}
-    goals = (Categories(name, tuple(each)) if is_worded(each) else Numeric(name) for name, each in outcomes.items())
-    return (Levels(worded, tuple(goals), spread),)
-
-
-def goals_of(outcome: Any) -> Mapping[str, Any]:
-    """Outcomes by name; none where one has none."""
-    return outcome if isinstance(outcome, Mapping) else {}
-
-
-def shared_range(outcome: Any) -> tuple[Any, tuple[str, ...] | None]:
-    """Return the one range of all outcomes, and their names where they have some; of two texts it is 0 to 1.
-
-    Raises:
-        SchemaError: they have several.
-    """
-    if not isinstance(outcome, Mapping):
-        return outcome, None
-    for name, each in outcome.items():
-        if is_worded(each) and not is_worded(each, 2):
-            raise SchemaError(f"outcome {name!r} must be a range or two texts, got {len(each)} texts")
-    ranges = {name: range_of(each, f"the range of {name!r}") for name, each in outcome.items()}
-    if len(set(ranges.values())) != 1:
-        raise SchemaError(
-            "outcomes must share one public range, because their lines come from one sum: divide each by a public "
-            "number so that they do"
-        )
-    return next(iter(ranges.values())), tuple(ranges)
-
-
 def checked_outcomes(names: Any) -> tuple[str, ...] | None:
     """Names of one outcome or several.
 
@@ -196,13 +139,6 @@ def checked_subgroups(variables: Any) -> tuple[Variable, ...] | None:
     if math.prod(len(each.cells) for each in checked) > _MOST_BLOCKS:
         raise SchemaError(f"subgroups must be at most {_MOST_BLOCKS} where crossed: each has noise of its own")
     return checked
-
-
-def range_of(declared: Any, field: str) -> tuple[float, float]:
-    """Return a public range; of two texts 0 to 1, and of more -1 to 1, which leaves columns of 0 and 1 as they are."""
-    if is_worded(declared):
-        return (0.0, 1.0) if len(declared) == 2 else (-1.0, 1.0)
-    return checked_range(declared, field)
 
 
 def checked_range(value: object, field: str = "outcome") -> tuple[float, float]:
@@ -256,31 +192,6 @@ def check_columns(schema: EffectSchema) -> None:
     for each in schema.subgroups or ():
         texts = levels.of(each.name) if levels is not None else None
         _check_codes(each, texts)
-
-
-def facts_of(schema: EffectSchema) -> list[str]:
-    """Return facts for a reviewer about outcomes, missing outcomes and subgroups."""
-    outcomes, parts = schema.outcomes, math.prod(schema.crossed)
-    names, apart = schema.outcome_names or (), [each.name for each in schema.subgroups or ()]
-    shared = f"the outcomes {', '.join(names)} share the budget: each has about sqrt({outcomes}) times the noise of one"
-    divided = (
-        f"the records are divided into {parts} subgroups by {', '.join(apart)}: each has the noise of one sum on its "
-        f"own records, and all together sqrt({parts}) times as much; what is not declared in a course is exploratory"
-    )
-    gaps = (
-        "outcomes may be missing: whether a record has one is summed, too, in rounds before the last session, and the "
-        "table holds where nothing but the arm and the columns decides it, which no sum can test"
-    )
-    counted = (
-        "records that are left out are counted, by arm and by whether their outcome or a column cannot be read, at no "
-        "further price: a record is in that count or in the other sums"
-    )
-    return [
-        *([gaps] if schema.missing else []),
-        *([counted] if schema.left_out else []),
-        *([shared] if outcomes > 1 else []),
-        *([divided] if parts > 1 else []),
-    ]
 
 
 def _arm(names: Sequence[str], last: Transform | None) -> str | None:

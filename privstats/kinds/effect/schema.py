@@ -22,11 +22,7 @@ from privstats.kinds.effect.blocks import (
     checked_range,
     checked_site_groups,
     checked_subgroups,
-    facts_of,
-    levels_of,
-    range_of,
     rows_of,
-    shared_range,
     with_balance,
     with_excluded,
 )
@@ -36,7 +32,7 @@ from privstats.schema.base import Schema, Statistic, by_letter, letters_of
 from privstats.schema.checks import GIVEN, checked_vectors, settle
 from privstats.schema.public_values import VALUE_BITS, Values
 from privstats.schema.variables import Variable, plain_variable
-from privstats.transforms import ByArm, Centre, ConstantFeature, Scale, Transform
+from privstats.transforms import Transform
 
 Estimand: TypeAlias = Literal["ate", "att", "overlap"]
 
@@ -185,24 +181,21 @@ class EffectSchema(Schema):
         Raises:
             SchemaError: as for the class, or a range without width, or the treatment among the columns.
         """
-        if not isinstance(columns, Mapping) or not columns:
-            raise SchemaError("columns must give a public range (low, high) by name, such as {'age': (20, 90)}")
-        levels = levels_of(columns, treatment, outcome)
-        (arm,) = (treatment,) if isinstance(treatment, str) else treatment
-        if arm in columns:
-            raise SchemaError(f"treatment {arm!r} must not be among the columns: it would explain itself away")
-        ranges = [range_of(each, f"the range of {name!r}") for name, each in columns.items()]
-        width, further = len(ranges), levels[0].further if levels else 0
-        behind = (0.0,) * (1 + further)  # the arm, and texts beyond the second of a column
-        shared, names = shared_range(outcome)
-        centred = Centre((*((low + high) / 2 for low, high in ranges), *behind))
-        scaled = Scale((*((high - low) / 2 for low, high in ranges), *(1.0 for _ in behind)))
+        from privstats.kinds.effect.declared import fields_of
+
         return cls(
-            2 * (width + further + 1), math.sqrt(width + 1) if clip_norm is None else clip_norm, outcome=shared,
-            outcome_names=names, subgroups=subgroups, groups=groups, measure=measure, balance=balance, missing=missing,
-            left_out=left_out, probability=probability, estimand=estimand, trim=trim, grid_bits=grid_bits,
-            transform=(*levels, centred, scaled, ConstantFeature(1.0), ByArm(width)), feature_names=(*columns, arm),
-        )  # fmt: skip
+            **fields_of(columns, treatment, outcome, clip_norm),
+            probability=probability,
+            estimand=estimand,
+            trim=trim,
+            grid_bits=grid_bits,
+            subgroups=subgroups,
+            groups=groups,
+            measure=measure,
+            balance=balance,
+            missing=missing,
+            left_out=left_out,
+        )
 
     @property
     def table(self) -> tuple[Statistic, ...]:
@@ -364,16 +357,6 @@ class EffectSchema(Schema):
         if self.measure:
             return ratio_cap(*self.least_chances, self.guess(line))
         return self.half * (self.cap + abs(self.guess(line)) * self.largest_weight)
-
-    def facts(self) -> list[str]:
-        """Return facts on the cost of outcomes and subgroups, and on missing outcomes; none for one complete outcome.
-
-        Example:
-            >>> outcome = {"relapse": (0, 1), "death": (0, 1)}
-            >>> ps.EffectSchema.of({"age": (20, 90)}, treatment="arm", outcome=outcome, probability=0.5).facts()
-            ['the outcomes relapse, death share the budget: each has about sqrt(2) times the noise of one']
-        """
-        return facts_of(self)
 
     def plain_fields(self) -> dict[str, Any]:
         """Return the subgroups as a plan file holds them."""
