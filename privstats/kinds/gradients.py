@@ -20,11 +20,11 @@ from privstats.kinds.classes import ClassSchema
 from privstats.kinds.ridge import RecordSchema, RidgeSchema
 from privstats.kinds.worst import Record, Sums, WorstPair, added, dense, record_of
 from privstats.moments.base import Moments, containers
-from privstats.schema.base import Adjacency, Schema, Statistic, by_letter, letters_of
+from privstats.schema.base import Adjacency, Statistic, by_letter, letters_of
 from privstats.schema.checks import GIVEN, settle, size
 from privstats.schema.kinds import Kind
 from privstats.schema.public_values import Values
-from privstats.schema.rounds import ROW_BITS, check_widths, class_rows, settle_round, target_rows
+from privstats.schema.rounds import ROW_BITS, Round, class_rows, settle_round, target_rows
 from privstats.transforms import Transform
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ _MOST_MODULE_BITS = 13  # squared norms of 4**(2 f) are exact
 
 
 @dataclass(frozen=True)
-class GradientSchema(Schema):
+class GradientSchema(Round):
     """A gradient at published weights: g = sum r u', and kappa = sum k, one number.
 
     For classes ``u = (sqrt(1 - a^2) Mx / |Mx|, a)``, ``p = softmax(W u)``, ``r = q (p - e_y)`` with
@@ -91,6 +91,10 @@ class GradientSchema(Schema):
         "a step in which a model is improved: which way its numbers should move, on average over all records"
     )
     no_persons: ClassVar[str] = ""
+    needs_privacy: ClassVar[str] = (
+        "a gradient cannot be released without differential privacy: two rounds at chosen weights give one "
+        "record's row exactly; give the plan a Privacy"
+    )
     table: ClassVar[tuple[Statistic, ...]] = _TABLE
     statistics: ClassVar[str] = GRADIENT_STATISTICS
 
@@ -173,18 +177,8 @@ class GradientSchema(Schema):
     def check_values(self, values: Mapping[str, Values]) -> None:
         """Refuse values of another shape, wider than 20 bits, tiny or enormous, before any record is read."""
         super().check_values(values)
-        check_widths(values)
         if "c" in values and int(values["c"].integers) < 1:
             raise PlanError("published c must be above 0: it is what residuals are clipped to")
-
-    def refusal(self, unit: str | None) -> str:
-        """Why no plan may go without DP: two rounds at chosen weights reveal one record, in any sum."""
-        if unit is not None:
-            return ""
-        return (
-            "a gradient cannot be released without differential privacy: two rounds at chosen weights give one "
-            "record's row exactly; give the plan a Privacy"
-        )
 
 
 def _check_module(schema: GradientSchema) -> None:

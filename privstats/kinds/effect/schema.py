@@ -104,6 +104,10 @@ class EffectSchema(Schema):
     task: ClassVar[str] = "effect"
     makes: ClassVar[str] = "how much a treatment changes an outcome, on average over many records"
     no_persons: ClassVar[str] = "the interval of an effect needs one row a person, or person_clip='average'"
+    needs_privacy: ClassVar[str] = (
+        "influence values cannot be released without differential privacy: the published lines can be chosen so "
+        "that one record counts alone; give the plan a Privacy"
+    )
     nonnegative: ClassVar[bool] = False
 
     features: int = GIVEN
@@ -370,12 +374,3 @@ class EffectSchema(Schema):
         if averaged and not alone:
             return "groups of sites, and sites that differ in their probability, sum single rows"
         return "" if averaged else self.no_persons
-
-    def refusal(self, unit: str | None) -> str:
-        """Why no plan may go without DP: chosen lines isolate a record, whatever else is in the sum."""
-        if unit is not None:
-            return ""
-        return (
-            "influence values cannot be released without differential privacy: the published lines can be chosen so "
-            "that one record counts alone; give the plan a Privacy"
-        )
