@@ -30,7 +30,7 @@ from privstats.schema.public_values import Values
 from privstats.schema.rounds import Round
 from privstats.schema.variables import Bins, Variable, plain_variable, variable_of
 from privstats.transforms import ConstantFeature, Transform, steps_of
-from privstats.transforms.columns import Categories
+from privstats.transforms.categories import Categories
 
 if TYPE_CHECKING:
     from privstats.moments.readable import LeftOut

@@ -14,7 +14,7 @@ from privstats.schema.base import INFLUENCES, Statistic
 from privstats.schema.checks import checked_groups
 from privstats.schema.variables import Bins, Variable, variable_of
 from privstats.transforms import ByArm, ConstantFeature
-from privstats.transforms.columns import Categories
+from privstats.transforms.categories import Categories
 
 if TYPE_CHECKING:
     from privstats.kinds.effect.schema import EffectSchema

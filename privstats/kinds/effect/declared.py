@@ -12,7 +12,7 @@ from typing import Any
 from privstats.errors import SchemaError
 from privstats.kinds.effect.blocks import checked_range
 from privstats.transforms import ByArm, Centre, ConstantFeature, Levels, Numeric, Scale
-from privstats.transforms.columns import Categories
+from privstats.transforms.categories import Categories
 
 
 def fields_of(
