@@ -268,16 +268,7 @@ class Plan:
         """Return one row per statistic and the joint guarantee; prints as a table."""
         from privstats.plan.budget import Budget
 
-        return Budget.of(
-            self.schema,
-            self.noise,
-            self.headroom,
-            promise=_promise(self.privacy, self.masking.condition),
-            per_person=self.person_clip is not None,
-            masking_failure=self.masking.failure,
-            max_records=self.cohort.max_records,
-            upload_bytes=self.masking.upload_bytes,
-        )
+        return Budget.of(self)
 
     def to_toml(self) -> str:
         """Return the plan as a TOML document; ``Plan.from_toml`` returns an equal plan."""
@@ -365,12 +356,3 @@ class _Frozen(dict[int, int]):
 
     def __hash__(self) -> int:  # type: ignore[override]
         return hash(tuple(self.items()))
-
-
-def _promise(privacy: Privacy | NoPrivacy, condition: str) -> str:
-    server = f", {condition}" if condition else ""
-    if isinstance(privacy, NoPrivacy):
-        return f"no differential privacy: masking hides who sent what, the total is released as it is{server}"
-    law = " Laplace" if privacy.pure else ""
-    held = privacy.held if privacy.unit == "person" else f"one {privacy.unit}"
-    return f"{privacy.model}{law} noise, {held}, {privacy.adjacency}{server}"
