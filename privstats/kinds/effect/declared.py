@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from privstats.errors import SchemaError
-from privstats.kinds.effect.blocks import checked_range
+from privstats.kinds.effect.checks import checked_range
 from privstats.transforms import ByArm, Centre, ConstantFeature, Levels, Numeric, Scale
 from privstats.transforms.categories import Categories
 

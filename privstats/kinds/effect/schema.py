@@ -12,21 +12,26 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar, Literal, Self, TypeAlias, get_args
 
 from privstats.errors import PlanError, SchemaError
-from privstats.kinds.effect.blocks import (
+from privstats.kinds.effect.checks import (
     EFFECT_TABLE,
+    MOST_RATIO,
     RATIO_TABLE,
     TRIAL_TABLE,
+    LeftOut,
+    Measure,
+    Missing,
     check_columns,
+    check_design,
     check_maps,
     checked_outcomes,
     checked_range,
     checked_site_groups,
     checked_subgroups,
+    ratio_cap,
     rows_of,
     with_balance,
     with_excluded,
 )
-from privstats.kinds.effect.design import MOST_RATIO, LeftOut, Measure, Missing, check_design, ratio_cap
 from privstats.kinds.ridge import RidgeSchema
 from privstats.schema.base import Schema, Statistic, by_letter, letters_of
 from privstats.schema.checks import GIVEN, checked_vectors, settle
