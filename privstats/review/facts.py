@@ -14,9 +14,8 @@ from privstats.dp import Noise, NoPrivacy, doubtful_counts
 from privstats.errors import DataError
 from privstats.plan.plan import Plan
 from privstats.plan.validity import Validity
-from privstats.review.device_facts import changed_devices, device_facts
 from privstats.review.drop_outs import drop_out_facts, dropout_table
-from privstats.review.kind_facts import facts_of_kind, warning_of_exact_sums
+from privstats.review.special_facts import changed_devices, device_facts, facts_of_kind, warning_of_exact_sums
 
 _WEAK_EPSILON = 10.0
 
