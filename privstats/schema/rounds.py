@@ -88,15 +88,19 @@ def _read(schema: Schema) -> dict[str, Any]:
     return {name: getattr(schema, name) for name in ("nonnegative", "transform", "feature_names")}
 
 
-def check_widths(values: Mapping[str, Values]) -> None:
+def check_widths(values: Mapping[str, Values], weights: range = _WEIGHT_EXPONENTS) -> None:
     """Refuse published values that are wider than 20 bits, tiny or enormous.
+
+    Args:
+        values: by name; M is a map of rows, and others are weights.
+        weights: exponents that weights may have.
 
     Raises:
         PlanError: naming the value.
     """
     most = 1 << (VALUE_BITS - 1)
     for name, value in values.items():
-        exponents = _MAP_EXPONENTS if name == "M" else _WEIGHT_EXPONENTS
+        exponents = _MAP_EXPONENTS if name == "M" else weights
         if value.exponent not in exponents or (value.integers <= -most).any() or (value.integers >= most).any():
             raise PlanError(
                 f"published {name} is wider than {VALUE_BITS} bits, or tiny or enormous: publish Values.rounded"

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar, Literal, Self, TypeAlias, get_args
 
-from privstats.errors import PlanError, SchemaError
+from privstats.errors import SchemaError
 from privstats.kinds.effect.checks import (
     EFFECT_TABLE,
     MOST_RATIO,
@@ -35,7 +35,8 @@ from privstats.kinds.effect.checks import (
 from privstats.kinds.ridge import RidgeSchema
 from privstats.schema.base import Schema, Statistic, by_letter, letters_of
 from privstats.schema.checks import GIVEN, checked_vectors, settle
-from privstats.schema.public_values import VALUE_BITS, Values
+from privstats.schema.public_values import Values
+from privstats.schema.rounds import check_widths
 from privstats.schema.variables import Variable, plain_variable
 from privstats.transforms import Transform
 
@@ -309,13 +310,7 @@ class EffectSchema(Schema):
     def check_values(self, values: Mapping[str, Values]) -> None:
         """Refuse published values of another shape, wider than 20 bits, tiny or enormous, before any record is read."""
         super().check_values(values)
-        most = 1 << (VALUE_BITS - 1)
-        for name, value in values.items():
-            wide = (value.integers <= -most).any() or (value.integers >= most).any()
-            if value.exponent not in _EXPONENTS or wide:
-                raise PlanError(
-                    f"published {name} is wider than {VALUE_BITS} bits, or tiny or enormous: publish Values.rounded"
-                )
+        check_widths(values, _EXPONENTS)
 
     @property
     def probabilities(self) -> tuple[float, ...]:
