@@ -117,20 +117,9 @@ class Release:
         )
 
     def _repr_html_(self) -> str:
-        facts = [
-            ("digest", self.digest),
-            ("plan", self.plan.digest),
-            ("parties in it", f"{len(self.survivors)} of {self.plan.cohort.clients}"),
-            ("classes left out", ", ".join(map(str, self.suppressed)) or "none"),
-            ("promise", self.budget.promise),
-            ("epsilon, delta of this release alone", f"{self.budget.epsilon:.6g}, {self.budget.delta:.3g}"),
-        ]
-        if self.reproducible:
-            facts.append(("noise", "REPRODUCIBLE: it came from a generator that others may know"))
-        noise = [(statistic, f"{sigma:.4g}") for statistic, sigma in self.sigma.items()]
-        from privstats.printable import html_facts, html_table
+        from privstats.printable.budget import release_html
 
-        return html_facts("release", facts) + html_table(("statistic", "noise, standard deviation"), noise)
+        return release_html(self)
 
     @cached_property
     def moments(self) -> Any:

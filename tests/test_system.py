@@ -10,8 +10,10 @@ from types import SimpleNamespace
 import pytest
 
 from privstats import system
+from privstats.engines.door import ports
 from privstats.engines.flower import launch
 from privstats.errors import PrivstatsError
+from privstats.files import locks
 from privstats.secagg import Identity
 
 ROOT = Path(__file__).parents[1]
@@ -47,7 +49,7 @@ def test_a_session_with_journals_runs_under_windowss_locks_and_the_help_is_shown
 @pytest.fixture
 def windows(monkeypatch):
     """This process, as far as the one module that asks is concerned, on Windows."""
-    monkeypatch.setattr(system, "_fcntl", None)
+    monkeypatch.setattr(system, "fcntl", None)
 
 
 @pytest.mark.parametrize("program", ["join", "serve"])
@@ -61,9 +63,9 @@ def test_what_needs_posix_says_so_in_one_sentence(windows, tmp_path, program):
 
 
 def test_a_system_without_any_lock_is_refused(windows, monkeypatch, tmp_path):
-    monkeypatch.setattr(system, "_msvcrt", None)
+    monkeypatch.setattr(system, "msvcrt", None)
     with pytest.raises(PrivstatsError, match="this system has no locks that go with their process"):
-        system.lock(tmp_path)
+        locks.lock(tmp_path)
 
 
 def test_where_modes_mean_nothing_nobody_is_refused_for_one(monkeypatch, tmp_path):
@@ -74,7 +76,7 @@ def test_where_modes_mean_nothing_nobody_is_refused_for_one(monkeypatch, tmp_pat
         Identity.load(path)
     assert system.others_can_read(path)
     assert not system.others_can_write(path)
-    monkeypatch.setattr(system, "_fcntl", None)
+    monkeypatch.setattr(system, "fcntl", None)
     assert Identity.load(path).public
     assert not system.others_can_read(path)
 
@@ -82,28 +84,28 @@ def test_where_modes_mean_nothing_nobody_is_refused_for_one(monkeypatch, tmp_pat
 def test_a_look_at_a_lock_refuses_none_who_takes_it_then(tmp_path):
     """A process asks without a pause whether the folder is in use, as a monitor may; each start gets its lock."""
     place = tmp_path / ".joined.lock"
-    system.unlock(system.lock(place))
-    asking = "import sys; from pathlib import Path; from privstats.system import is_locked\nprint(flush=True)\n"
+    locks.unlock(locks.lock(place))
+    asking = "import sys; from pathlib import Path; from privstats.files.locks import is_locked\nprint(flush=True)\n"
     asking += "while True: is_locked(Path(sys.argv[1]))"
     with subprocess.Popen([sys.executable, "-c", asking, place], stdout=subprocess.PIPE) as process:
         process.stdout.readline()
         try:
             for _ in range(200):
-                system.unlock(system.lock(place))
+                locks.unlock(locks.lock(place))
         finally:
             process.kill()
 
 
 def test_a_lock_that_is_held_is_seen_and_refused_at_once(tmp_path):
-    handle = system.lock(tmp_path)
-    assert system.is_locked(tmp_path)
+    handle = locks.lock(tmp_path)
+    assert locks.is_locked(tmp_path)
     began = time.monotonic()
     with pytest.raises(BlockingIOError):
-        system.lock(tmp_path)
+        locks.lock(tmp_path)
     assert time.monotonic() - began < 5
-    system.unlock(handle)
-    assert not system.is_locked(tmp_path)
-    assert not system.is_locked(tmp_path / "nothing")
+    locks.unlock(handle)
+    assert not locks.is_locked(tmp_path)
+    assert not locks.is_locked(tmp_path / "nothing")
 
 
 class TestOpenFiles:
@@ -114,22 +116,22 @@ class TestOpenFiles:
     )
     def test_as_far_as_the_system_lets_it(self, monkeypatch, soft, hard, most):
         limits = self.limits(monkeypatch, soft, hard)
-        assert system.raise_open_files() == most
+        assert ports.raise_open_files() == most
         assert limits == [(soft, hard), *([(most, hard)] if most > soft else [])]
 
     @pytest.mark.parametrize(("soft", "hard", "most"), [(1 << 20, 1 << 20, 1 << 20), (-1, -1, 65536)])
     def test_a_higher_one_stays(self, monkeypatch, soft, hard, most):
         limits = self.limits(monkeypatch, soft, hard)
-        assert system.raise_open_files() == most
+        assert ports.raise_open_files() == most
         assert limits == [(soft, hard)]
 
     def test_a_system_that_refuses_is_believed(self, monkeypatch):
         self.limits(monkeypatch, 1024, -1, refuses=ValueError("current limit exceeds maximum limit"))
-        assert system.raise_open_files() == 1024
+        assert ports.raise_open_files() == 1024
 
     def test_windows_has_no_such_limit(self, monkeypatch):
-        monkeypatch.setattr(system, "_resource", None)
-        assert system.raise_open_files() == 65536
+        monkeypatch.setattr(system, "resource", None)
+        assert ports.raise_open_files() == 65536
 
     def limits(self, monkeypatch, soft, hard, refuses=None):
         """A system with these limits, and the list of what they were."""
@@ -141,5 +143,5 @@ class TestOpenFiles:
             known.append(both)
 
         made = SimpleNamespace(RLIMIT_NOFILE=7, RLIM_INFINITY=-1, getrlimit=lambda _: known[-1], setrlimit=set_to)
-        monkeypatch.setattr(system, "_resource", made)
+        monkeypatch.setattr(system, "resource", made)
         return known

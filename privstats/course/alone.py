@@ -34,9 +34,8 @@ from privstats.release import Release
 from privstats.schema import Schema, require_schema
 
 if TYPE_CHECKING:
-    from privstats.course.paid import Paid
     from privstats.dp import Spend
-    from privstats.ledger.charges import Charge
+    from privstats.ledger.charges import Charge, Paid
 
 
 def measured_by_person(privacy: Privacy, ids: Any) -> Callable[..., Moments]:
@@ -280,7 +279,7 @@ def _charge(ledger: Paid, dataset: str | None) -> Charge | None:
     """Return the account to charge; None for ``"uncharged"``."""
     if isinstance(ledger, str) and ledger == "uncharged" and dataset is None:
         return None
-    from privstats.course.paid import charge_named
+    from privstats.ledger.charges import charge_named
 
     return charge_named(ledger, dataset)
 

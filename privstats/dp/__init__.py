@@ -9,8 +9,6 @@ if TYPE_CHECKING:
     from privstats.dp.calibration import NoiseRow as NoiseRow
     from privstats.dp.calibration import calibrate as calibrate
     from privstats.dp.calibration import destinations as destinations
-    from privstats.dp.calibration import doubtful_counts as doubtful_counts
-    from privstats.dp.calibration import drop_probability as drop_probability
     from privstats.dp.calibration import noise_copies as noise_copies
     from privstats.dp.calibration import suppressed as suppressed
     from privstats.dp.calibration import without_rare as without_rare
@@ -27,6 +25,10 @@ if TYPE_CHECKING:
     from privstats.dp.mechanisms import draw_layers as draw_layers
     from privstats.dp.mechanisms import draw_member as draw_member
     from privstats.dp.mechanisms import draw_share as draw_share
+    from privstats.dp.planning import doubtful_counts as doubtful_counts
+    from privstats.dp.planning import drop_probability as drop_probability
+    from privstats.dp.planning import optimal_shares as optimal_shares
+    from privstats.dp.planning import suggested_shares as suggested_shares
     from privstats.dp.privacy import NoPrivacy as NoPrivacy
     from privstats.dp.privacy import Privacy as Privacy
     from privstats.dp.pure import joint_epsilon as joint_epsilon
@@ -41,9 +43,7 @@ if TYPE_CHECKING:
     from privstats.dp.sensitivities import grid_sensitivity as grid_sensitivity
     from privstats.dp.sensitivities import group_mu as group_mu
     from privstats.dp.sensitivities import joint_mu as joint_mu
-    from privstats.dp.sensitivities import optimal_shares as optimal_shares
     from privstats.dp.sensitivities import sensitivity as sensitivity
-    from privstats.dp.sensitivities import suggested_shares as suggested_shares
     from privstats.ledger.accounts import Account as Account
     from privstats.ledger.accounts import Cap as Cap
     from privstats.ledger.accounts import Spend as Spend

@@ -10,7 +10,7 @@ seeds of the layers that the number of survivors makes superfluous; the server s
 the statement and the proof; the idea is that of XNoise (Jiang, Wang and Chen, Dordis, EuroSys 2024).
 
 A class below the minimum count is suppressed in the release, by its noisy count only. The exact counts are never read,
-so the decision costs no privacy. Its error rates are known in advance. Suppression runs after the noise is added.
+so the decision costs no privacy. Suppression runs after the noise is added; ``planning`` has its error rates.
 """
 
 from __future__ import annotations
@@ -26,16 +26,13 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtr, ndtri
 
-from privstats.dp.gaussian import Guarantee, compose, gaussian_epsilon, gaussian_mu
+from privstats.dp.gaussian import Guarantee, gaussian_epsilon, gaussian_mu
 from privstats.dp.privacy import MODELS, Model, Privacy, TrustModel
-from privstats.dp.pure import laplace_mu, laplace_sigma, laplace_tail, scales_of, unit_l1
-from privstats.dp.samplers import MAX_SCALE, MAX_SIGMA
-from privstats.dp.sensitivities import allocate, apart, checked_shares, pure_shares, sensitivity, unit_mu
+from privstats.dp.samplers import MAX_SIGMA
+from privstats.dp.sensitivities import allocate, apart, checked_shares, sensitivity, unit_mu
 from privstats.encoding import Layout, Segment, layout_of
 from privstats.errors import PlanError
-from privstats.python_values import check_number
 from privstats.schema import COUNT_SCALE, Schema
 
 LEAST_TOTAL = 64.0
@@ -162,6 +159,8 @@ class Noise:
         rounding adds a bounded half step to each.
         """
         if self.pure:
+            from privstats.dp.pure import laplace_tail
+
             return laplace_tail(self.scales[segment.statistic], reach)
         return (self.share_sigma(segment) + self.trust.rounding) * math.sqrt(self.trust.draws(clients, self.members))
 
@@ -268,7 +267,9 @@ def calibrate(
             "because the guarantee rests on the noise of honest survivors"
         )
     if privacy.pure:
-        return _calibrate_pure(schema, privacy, honest_shares)
+        from privstats.dp.pure import calibrate_pure
+
+        return calibrate_pure(schema, privacy, honest_shares)
     shares = checked_shares(schema, privacy.shares)
     mu = gaussian_mu(privacy.epsilon * trust.margin, privacy.delta * trust.margin)
     sigma = _levels(schema, privacy, shares, mu)
@@ -279,31 +280,6 @@ def calibrate(
     for segment in layout.segments:
         _check_grid(noise, segment)
     return noise
-
-
-def _calibrate_pure(schema: Schema, privacy: Privacy, honest_shares: int) -> Noise:
-    shares = pure_shares(schema, privacy.shares)
-    scales = scales_of(schema, privacy, shares)
-    _check_scales(scales)
-    promised = {s: scale * privacy.trust.margin for s, scale in scales.items()}  # at which epsilon is spent in full
-    mus = laplace_mu(schema, promised, privacy.adjacency, privacy.max_records_per_client or 1)
-    rows = []
-    for s, share in shares.items():
-        steps, sigma = schema.scale_of(s), laplace_sigma(scales[s])
-        bound, epsilon = unit_l1(schema, privacy, s), privacy.epsilon * share
-        rows.append(NoiseRow(s, bound / steps, sigma / steps, mus[s], epsilon, share))
-    promise = (compose(mus.values()), privacy.epsilon, 0.0)
-    return Noise(privacy.model, honest_shares, *promise, tuple(rows), laplace=tuple(scales.items()))
-
-
-def _check_scales(scales: Mapping[str, float]) -> None:
-    for statistic, scale in scales.items():
-        if scale > MAX_SCALE:
-            remedy = "raise its share" if statistic in ("N", "T") else "lower grid_bits"  # counts have their own grid
-            raise PlanError(
-                f"noise on {statistic} has a scale of {scale:.3g} grid steps and at most 2**35 can be drawn: {remedy}, "
-                "or raise epsilon"
-            )
 
 
 def _check_members(trust: TrustModel, members: int) -> None:
@@ -464,66 +440,6 @@ def suppressed(noisy_counts: NDArray[np.floating[Any]], min_count: float) -> tup
         (1,)
     """
     return tuple(int(label) for label in np.flatnonzero(np.asarray(noisy_counts) < min_count))
-
-
-def drop_probability(count: float, min_count: float, sigma: float, *, laplace: bool = False) -> float:
-    """Return P(a class of ``count`` records is suppressed) = Phi((min_count - count) / sigma).
-
-    This is the rate of false drops for count >= min_count; 1 minus it is the rate of false keeps below. ``sigma`` is
-    the noise *in the release* on a count, in records: ``release.sigma["N"]`` or, before a release exists,
-    ``noise.released_sigma(survivors)["N"]``. In the distributed and the local model ``sigma`` grows with the survivors;
-    the guaranteed ``noise.sigma["N"]`` is for the fewest and understates the errors. 0 means no noise. With
-    ``laplace``, for a plan with delta = 0, the Laplace distribution function replaces Phi.
-
-    Raises:
-        PlanError: an argument is out of range.
-
-    Example:
-        >>> ps.dp.drop_probability(count=50, min_count=50, sigma=4.0)
-        0.5
-        >>> round(ps.dp.drop_probability(count=60, min_count=50, sigma=4.0), 4)
-        0.0062
-    """
-    check_number("count", count, "a finite number", -math.inf, math.inf, ends="()")
-    _check(min_count, sigma)
-    if sigma == 0:
-        return float(count < min_count)
-    place = (min_count - count) / sigma
-    return _laplace(place) if laplace else float(ndtr(place))
-
-
-def doubtful_counts(
-    min_count: float, sigma: float, probability: float = 0.01, *, laplace: bool = False
-) -> tuple[float, float]:
-    """Return the range of counts in which noise decides whether a class is kept or dropped.
-
-    A class with fewer records than the first is kept with less than ``probability``, one with more than the second is
-    dropped with less: min_count -+ sigma Phi^-1(1 - probability), with ``sigma`` and ``laplace`` as in
-    :func:`drop_probability`.
-
-    Raises:
-        PlanError: an argument is out of range.
-
-    Example:
-        >>> low, high = ps.dp.doubtful_counts(min_count=50, sigma=4.0)
-        >>> round(low, 1), round(high, 1)
-        (40.7, 59.3)
-    """
-    _check(min_count, sigma)
-    check_number("probability", probability, "between 0 and 1/2", 0, 0.5, ends="()")
-    reach = -sigma * (math.log(2 * probability) / math.sqrt(2) if laplace else float(ndtri(probability)))
-    return min_count - reach, min_count + reach
-
-
-def _laplace(place: float) -> float:
-    """Return P(L <= place) for Laplace noise of standard deviation 1."""
-    tail = math.exp(-math.sqrt(2) * abs(place)) / 2
-    return tail if place < 0 else 1 - tail
-
-
-def _check(min_count: float, sigma: float) -> None:
-    check_number("min_count", min_count, "a finite number", -math.inf, math.inf, ends="()")
-    check_number("sigma", sigma, "at least 0", 0)
 
 
 def destinations(rare: Collection[int], parents: Mapping[int, int]) -> dict[int, int | None]:

@@ -1,7 +1,8 @@
 """Calibrate pure epsilon (delta = 0): exact L1 sensitivities, scales of Laplace noise, and the implied Gaussian DP.
 
 The module mirrors ``sensitivities`` in the L1 norm, which Laplace noise needs. Proofs: docs/sensitivity.md and
-docs/privacy.md. ``calibration`` uses the scales, ``samplers`` draws the noise, and the ledger adds epsilons up.
+docs/privacy.md. Plans with delta = 0 alone use this module: ``calibration`` calls :func:`calibrate_pure` for them,
+``samplers`` draws the noise, and the ledger adds epsilons up.
 """
 
 from __future__ import annotations
@@ -13,8 +14,11 @@ from typing import Any
 
 from scipy.special import erfinv, ndtri
 
+from privstats.dp.calibration import Noise, NoiseRow
+from privstats.dp.gaussian import compose
 from privstats.dp.privacy import Adjacency, Privacy
-from privstats.dp.sensitivities import grid_sensitivity
+from privstats.dp.samplers import MAX_SCALE
+from privstats.dp.sensitivities import checked_shares, default_shares, grid_sensitivity
 from privstats.errors import PlanError
 from privstats.python_values import check_number
 from privstats.schema import COUNT_SCALE, Schema, require_schema
@@ -182,3 +186,46 @@ def laplace_tail(scale: float, reach: float) -> float:
     reach^2 / 2 = 28.4 on, and no plan has a smaller reach.
     """
     return scale * reach / 2
+
+
+def pure_shares(schema: Schema, shares: Mapping[str, float] | None) -> dict[str, float]:
+    """Return the parts of a pure epsilon: ``shares``, or by default the normalised roots of the default shares.
+
+    Raises:
+        PlanError: as for :func:`checked_shares`.
+    """
+    if shares is not None:
+        return checked_shares(schema, shares)
+    roots = {statistic: math.sqrt(share) for statistic, share in default_shares(schema).items()}
+    total = math.fsum(roots.values())
+    return {statistic: root / total for statistic, root in roots.items()}
+
+
+def calibrate_pure(schema: Schema, privacy: Privacy, honest_shares: int) -> Noise:
+    """Return the Laplace noise of a promise with delta = 0.
+
+    Raises:
+        PlanError: a statistic has no L1 sensitivity here, a share is missing, or a scale is too large to draw.
+    """
+    shares = pure_shares(schema, privacy.shares)
+    scales = scales_of(schema, privacy, shares)
+    _check_scales(scales)
+    promised = {s: scale * privacy.trust.margin for s, scale in scales.items()}  # at which epsilon is spent in full
+    mus = laplace_mu(schema, promised, privacy.adjacency, privacy.max_records_per_client or 1)
+    rows = []
+    for s, share in shares.items():
+        steps, sigma = schema.scale_of(s), laplace_sigma(scales[s])
+        bound, epsilon = unit_l1(schema, privacy, s), privacy.epsilon * share
+        rows.append(NoiseRow(s, bound / steps, sigma / steps, mus[s], epsilon, share))
+    promise = (compose(mus.values()), privacy.epsilon, 0.0)
+    return Noise(privacy.model, honest_shares, *promise, tuple(rows), laplace=tuple(scales.items()))
+
+
+def _check_scales(scales: Mapping[str, float]) -> None:
+    for statistic, scale in scales.items():
+        if scale > MAX_SCALE:
+            remedy = "raise its share" if statistic in ("N", "T") else "lower grid_bits"  # counts have their own grid
+            raise PlanError(
+                f"noise on {statistic} has a scale of {scale:.3g} grid steps and at most 2**35 can be drawn: {remedy}, "
+                "or raise epsilon"
+            )

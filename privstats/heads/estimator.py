@@ -41,7 +41,7 @@ from privstats.transforms import Column, Transform
 
 if TYPE_CHECKING:
     from privstats.course import Releases
-    from privstats.course.paid import Paid
+    from privstats.ledger.charges import Paid
 
 
 class Classifier(ClassifierMixin, BaseEstimator):

@@ -37,7 +37,7 @@ from privstats.transforms import Cells, Column, ConstantFeature, Transform, of_u
 
 if TYPE_CHECKING:
     from privstats.course import Releases
-    from privstats.course.paid import Paid
+    from privstats.ledger.charges import Paid
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,7 @@ from privstats.schema import RidgeSchema
 from privstats.transforms import Column, ConstantFeature, Transform, steps_of
 
 if TYPE_CHECKING:
-    from privstats.course.paid import Paid
+    from privstats.ledger.charges import Paid
 
 
 class LinearRegressor(Stored, Exported, Described, OfOneRelease, RegressorMixin, BaseEstimator):

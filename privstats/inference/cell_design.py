@@ -22,7 +22,8 @@ from privstats.estimates.denoise import Array
 from privstats.inference.inversion import NormalEquations
 from privstats.schema import Schema
 from privstats.transforms import Cells, ConstantFeature
-from privstats.transforms.columns import Categories, Column, Dates, Numeric, Truth
+from privstats.transforms.categories import Categories
+from privstats.transforms.columns import Column, Dates, Numeric, Truth
 
 _SURE = 3.0
 """Standard deviations of its noise that a cell's count must exceed to hold records."""

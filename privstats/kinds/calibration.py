@@ -18,11 +18,11 @@ from privstats import moments
 from privstats.kinds.classes import ClassSchema
 from privstats.kinds.worst import Record, WorstPair, added, dense, record_of
 from privstats.moments.base import Moments, containers
-from privstats.schema.base import Adjacency, Schema, Statistic, by_letter, letters_of
+from privstats.schema.base import Adjacency, Statistic, by_letter, letters_of
 from privstats.schema.checks import GIVEN
 from privstats.schema.kinds import Kind
 from privstats.schema.public_values import Values
-from privstats.schema.rounds import check_widths, class_rows, settle_round
+from privstats.schema.rounds import Round, class_rows, settle_round
 from privstats.transforms import Transform
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ FACTORS = (0.3, 0.45, 0.65, 0.85, 1.0, 1.2, 1.5, 1.9, 2.5, 3.3, 4.5)
 
 
 @dataclass(frozen=True)
-class CalibrationSchema(Schema):
+class CalibrationSchema(Round):
     """Hits and confidence of a softmax at published weights: t, eleven numbers.
 
     With ``u = (sqrt(1 - a^2) Mx / |Mx|, a)`` and ``P_i`` the largest probability of ``softmax(s_i W u)``, a record adds
@@ -79,6 +79,10 @@ class CalibrationSchema(Schema):
     task: ClassVar[str] = "calibration"
     makes: ClassVar[str] = "how sure of itself the model that this study makes may be"
     no_persons: ClassVar[str] = ""
+    needs_privacy: ClassVar[str] = (
+        "a calibration cannot be released without differential privacy: weights can be chosen so that one record "
+        "alone counts; give the plan a Privacy"
+    )
     table: ClassVar[tuple[Statistic, ...]] = _TABLE
     statistics: ClassVar[str] = letters_of(_TABLE)
 
@@ -120,20 +124,6 @@ class CalibrationSchema(Schema):
     def needs(self) -> Mapping[str, tuple[int, ...]]:
         """M ``(d, d)`` and W ``(C, d + 1)``."""
         return {"M": (self.features, self.features), "W": (self.classes, self.features + 1)}
-
-    def check_values(self, values: Mapping[str, Values]) -> None:
-        """Refuse values of another shape, wider than 20 bits, tiny or enormous, before any record is read."""
-        super().check_values(values)
-        check_widths(values)
-
-    def refusal(self, unit: str | None) -> str:
-        """Why no plan may go without DP: chosen weights make one record alone count."""
-        if unit is not None:
-            return ""
-        return (
-            "a calibration cannot be released without differential privacy: weights can be chosen so that one record "
-            "alone counts; give the plan a Privacy"
-        )
 
 
 # --- the sums

@@ -29,7 +29,7 @@ from privstats.schema.checks import settle
 from privstats.schema.kinds import Kind, bare
 from privstats.schema.variables import Bins, Variable, plain_variable, variable_of
 from privstats.transforms import Transform, steps_of
-from privstats.transforms.columns import Categories
+from privstats.transforms.categories import Categories
 
 if TYPE_CHECKING:
     from privstats.kinds.numbers import Number

@@ -20,19 +20,18 @@ from privstats.kinds.classes import ClassSchema
 from privstats.kinds.ridge import RecordSchema, RidgeSchema
 from privstats.kinds.worst import Record, Sums, WorstPair, added, dense, record_of
 from privstats.moments.base import Moments, containers
-from privstats.optional_dependencies import require
-from privstats.schema.base import Adjacency, Schema, Statistic, by_letter, letters_of
+from privstats.schema.base import Adjacency, Statistic, by_letter, letters_of
 from privstats.schema.checks import GIVEN, settle, size
 from privstats.schema.kinds import Kind
-from privstats.schema.modules import Module, module_of
 from privstats.schema.public_values import Values
-from privstats.schema.rounds import ROW_BITS, check_widths, class_rows, settle_round, target_rows
+from privstats.schema.rounds import ROW_BITS, Round, class_rows, settle_round, target_rows
 from privstats.transforms import Transform
 
 if TYPE_CHECKING:
-    from privstats.moments.gradient_map import Mapped
-    from privstats.moments.kept_rows import KeptRows, MappedRows
+    from privstats.moments.gradient_map import Mapped, MappedRows
+    from privstats.moments.kept_rows import KeptRows
     from privstats.moments.record_sums import RecordTerms
+    from privstats.schema.modules import Module
 
 # fmt: off
 _TABLE: tuple[Statistic, ...] = (
@@ -52,7 +51,7 @@ _MOST_MODULE_BITS = 13  # squared norms of 4**(2 f) are exact
 
 
 @dataclass(frozen=True)
-class GradientSchema(Schema):
+class GradientSchema(Round):
     """A gradient at published weights: g = sum r u', and kappa = sum k, one number.
 
     For classes ``u = (sqrt(1 - a^2) Mx / |Mx|, a)``, ``p = softmax(W u)``, ``r = q (p - e_y)`` with
@@ -92,6 +91,10 @@ class GradientSchema(Schema):
         "a step in which a model is improved: which way its numbers should move, on average over all records"
     )
     no_persons: ClassVar[str] = ""
+    needs_privacy: ClassVar[str] = (
+        "a gradient cannot be released without differential privacy: two rounds at chosen weights give one "
+        "record's row exactly; give the plan a Privacy"
+    )
     table: ClassVar[tuple[Statistic, ...]] = _TABLE
     statistics: ClassVar[str] = GRADIENT_STATISTICS
 
@@ -133,7 +136,11 @@ class GradientSchema(Schema):
     @property
     def network(self) -> Module | None:
         """The module that ``module`` names."""
-        return None if self.module is None else module_of(self.module)
+        if self.module is None:
+            return None
+        from privstats.schema.modules import module_of
+
+        return module_of(self.module)
 
     @property
     def rows(self) -> ClassSchema | RidgeSchema:
@@ -170,24 +177,14 @@ class GradientSchema(Schema):
     def check_values(self, values: Mapping[str, Values]) -> None:
         """Refuse values of another shape, wider than 20 bits, tiny or enormous, before any record is read."""
         super().check_values(values)
-        check_widths(values)
         if "c" in values and int(values["c"].integers) < 1:
             raise PlanError("published c must be above 0: it is what residuals are clipped to")
 
-    def refusal(self, unit: str | None) -> str:
-        """Why no plan may go without DP: two rounds at chosen weights reveal one record, in any sum."""
-        if unit is not None:
-            return ""
-        return (
-            "a gradient cannot be released without differential privacy: two rounds at chosen weights give one "
-            "record's row exactly; give the plan a Privacy"
-        )
-
 
 def _check_module(schema: GradientSchema) -> None:
-    if schema.module is None:
+    module = schema.network
+    if module is None:
         return
-    module = module_of(schema.module)
     if schema.classes is None:
         raise SchemaError("a module's scores tell classes apart: give classes, or leave module out")
     if schema.grid_bits > _MOST_MODULE_BITS:
@@ -239,7 +236,7 @@ def measured_gradients(
     read = schema.rows
     sums = moments.grid.sums_of(schema, "gk")
     records = 0
-    require(*schema.packages, by=f"measuring a round of {schema.module}")
+    _require_packages(schema)
     again = None if kept is None else kept.behind((schema.rows, schema.clip_norm, schema.steps, values["M"]))
     for place, (rows, targets) in enumerate(moments.rounds.pieces(read, X, y, progress, _most_rows(schema))):
         form = partial(_rows_behind, schema, read, rows, values["M"])
@@ -259,7 +256,7 @@ def gradient_terms(schema: GradientSchema, X: Any, y: Any, values: Mapping[str, 
     Raises:
         DataError, MissingExtraError: as :func:`measured_gradients`.
     """
-    require(*schema.packages, by=f"measuring a round of {schema.module}")
+    _require_packages(schema)
     several = moments.rounds.pieces(schema.rows, X, y, progress=False, most=_most_rows(schema))
     return moments.record_sums.RecordTerms.joined(_added(schema, rows, beside, values) for rows, beside in several)
 
@@ -272,6 +269,13 @@ def _added(
         {"g": (mapped.residuals[fine], mapped.rows[fine]), "k": (mapped.kappa[fine, None], None)}
     )
     return moments.record_sums.RecordTerms(fine, (term,), {})
+
+
+def _require_packages(schema: GradientSchema) -> None:
+    if schema.module is not None:
+        from privstats.optional_dependencies import require
+
+        require(*schema.packages, by=f"measuring a round of {schema.module}")
 
 
 def _most_rows(schema: GradientSchema) -> int:
@@ -287,8 +291,8 @@ def _rows_behind(schema: GradientSchema, read: RecordSchema, rows: NDArray[Any],
     """Rows behind the published map, which all rounds of a course share."""
     grid, fine = moments.rounds.grid_rows(read, rows)
     if schema.network is None and isinstance(read, RidgeSchema):
-        return moments.kept_rows.MappedRows(moments.gradient_map.short_rows(schema, grid, M), grid, fine)
-    return moments.kept_rows.MappedRows(moments.gradient_map.unit_rows(schema, grid, M), None, fine)
+        return moments.gradient_map.MappedRows(moments.gradient_map.short_rows(schema, grid, M), grid, fine)
+    return moments.gradient_map.MappedRows(moments.gradient_map.unit_rows(schema, grid, M), None, fine)
 
 
 def _map(
@@ -301,8 +305,11 @@ def _map(
     """Return records' contributions, and which are finite; others, before or after the transform, add zero."""
     fine = rows.fine
     if schema.network is not None:
+        from privstats.schema.modules import checked_gradients
+
         labels = targets.astype(np.intp)
-        mapped = moments.gradient_map.module_of_units(schema, schema.network, rows.unit, labels, values["w"])
+        gradients, kappa = checked_gradients(schema, schema.network, rows.unit, labels, values["w"])
+        mapped = moments.gradient_map.Mapped(gradients, np.ones((len(kappa), 1)), kappa)  # a row, with residual 1
     elif isinstance(read, ClassSchema) or rows.grid is None:
         mapped = moments.gradient_map.softmax_of_units(schema, rows.unit, targets.astype(np.intp), values["W"])
     else:

@@ -23,14 +23,14 @@ from privstats.kinds.counts import CountSchema
 from privstats.kinds.worst import ONE, Record, WorstPair, added, of_score, record_of
 from privstats.moments.base import Moments, containers
 from privstats.progress import progress_bar
-from privstats.schema.base import Adjacency, Schema, Statistic, letters_of
+from privstats.schema.base import Adjacency, Statistic, letters_of
 from privstats.schema.checks import GIVEN, as_int, checked_vectors, settle, size
 from privstats.schema.kinds import Kind
 from privstats.schema.public_values import Values
-from privstats.schema.rounds import NEEDS_PRIVACY, check_widths
+from privstats.schema.rounds import Round
 from privstats.schema.variables import Bins, Variable, plain_variable, variable_of
 from privstats.transforms import ConstantFeature, Transform, steps_of
-from privstats.transforms.columns import Categories
+from privstats.transforms.categories import Categories
 
 if TYPE_CHECKING:
     from privstats.moments.readable import LeftOut
@@ -56,7 +56,7 @@ PART_BITS = 16  # of the part of a bin that a person was seen: its product with 
 
 
 @dataclass(frozen=True)
-class HazardSchema(Schema):
+class HazardSchema(Round):
     """Score and information of proportional hazards in bins of time, at published weights w.
 
     P(event in bin j | at risk) = 1 - exp(-mu_j) with mu_j = exp(w'u_j), where u_j is a person's row with the constant
@@ -236,7 +236,6 @@ class HazardSchema(Schema):
         to 1 in every bin, before any record is read.
         """
         super().check_values(values)
-        check_widths(values)
         if "c" in values:
             steps, of = values["c"].integers, np.arange(self.baselines)[:, None] * self.periods + self.in_bin
             ends = np.diff(of.ravel(), append=self.periods * self.baselines) > 0
@@ -248,10 +247,6 @@ class HazardSchema(Schema):
         """Return the fields as a plan file holds them."""
         strata = {} if self.strata is None else {"strata": plain_variable(self.strata)}
         return {"bins": plain_variable(self.bins), **strata}
-
-    def refusal(self, unit: str | None) -> str:
-        """Why no plan may go without DP: a chosen w isolates a person, whatever else is in the sum."""
-        return NEEDS_PRIVACY if unit is None else ""
 
 
 def _checked_bins(value: Any) -> Bins:

@@ -22,7 +22,7 @@ from privstats.kinds.worst import Record
 from privstats.moments.record_sums import Term
 from privstats.schema.base import Adjacency
 from privstats.schema.variables import is_finite
-from privstats.transforms.columns import MISSING_CELL, require_switch
+from privstats.transforms.categories import MISSING_CELL, require_switch
 
 if TYPE_CHECKING:
     from privstats.kinds.counts import CountSchema

@@ -147,7 +147,7 @@ class PartySchema(Schema):
     def refusal(self, unit: str | None) -> str:
         """Why no promise covers one record: it may turn the direction of its whole party."""
         if unit != "record":
-            return ""
+            return super().refusal(unit)
         return (
             "one record may turn the whole direction of its party, so a PartySchema promises parties: give "
             'unit="client" with max_records_per_client=1, or measure a ClassSchema for one record'
@@ -186,6 +186,10 @@ class PartyUpdateSchema(PartySchema):
     makes: ClassVar[str] = (
         "a step in which such a rule is improved, to which each party gives one direction, as one vote"
     )
+    needs_privacy: ClassVar[str] = (
+        "an update cannot be released without differential privacy: two exact sums at chosen weights tell more of "
+        "a party than one; give the plan a Privacy"
+    )
     table: ClassVar[tuple[Statistic, ...]] = _UPDATE_TABLE
     predicts: ClassVar[Predicted | None] = None
 
@@ -203,15 +207,6 @@ class PartyUpdateSchema(PartySchema):
         """Refuse values of another shape, wider than 20 bits, tiny or enormous, before any record is read."""
         super().check_values(values)
         check_widths(values)
-
-    def refusal(self, unit: str | None) -> str:
-        """Why no promise covers one record, and none may be left out."""
-        if unit is not None:
-            return super().refusal(unit)
-        return (
-            "an update cannot be released without differential privacy: two exact sums at chosen weights tell more of "
-            "a party than one; give the plan a Privacy"
-        )
 
 
 # --- the sums

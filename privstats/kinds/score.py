@@ -20,11 +20,11 @@ from privstats.kinds.classes import ClassSchema
 from privstats.kinds.ridge import RidgeSchema
 from privstats.kinds.worst import ONE, Record, WorstPair, added, of_score, record_of
 from privstats.moments.base import Moments, containers
-from privstats.schema.base import Adjacency, Schema, Statistic, by_letter, letters_of
+from privstats.schema.base import Adjacency, Statistic, by_letter, letters_of
 from privstats.schema.checks import GIVEN, as_int, checked_vectors, settle, size
 from privstats.schema.kinds import Kind
 from privstats.schema.public_values import Values
-from privstats.schema.rounds import NEEDS_PRIVACY, check_widths, class_rows, target_rows
+from privstats.schema.rounds import Round, class_rows, target_rows
 from privstats.transforms import ByArm, ConstantFeature, Transform, output_features
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ _MOST_FEATURES = 1 << 12  # products of 12 x 20 bits and their sums are exact in
 
 
 @dataclass(frozen=True)
-class ScoreSchema(Schema):
+class ScoreSchema(Round):
     """Score and information of a generalised linear model at published weights w.
 
     ``g = sum (y - m) u`` and ``H = sum v u u'`` over rows u of norm at most R: logistic ``m = 1 / (1 + exp(-w'u))``,
@@ -198,15 +198,6 @@ class ScoreSchema(Schema):
     def needs(self) -> Mapping[str, tuple[int, ...]]:
         """The weights w, ``(d,)``."""
         return {"w": (self.features,)}
-
-    def check_values(self, values: Mapping[str, Values]) -> None:
-        """Refuse weights of another shape, wider than 20 bits, tiny or enormous, before any record is read."""
-        super().check_values(values)
-        check_widths(values)
-
-    def refusal(self, unit: str | None) -> str:
-        """Why no plan may go without DP: a chosen w isolates a record, whatever else is in the sum."""
-        return NEEDS_PRIVACY if unit is None else ""
 
 
 def _check_missing(schema: ScoreSchema) -> None:

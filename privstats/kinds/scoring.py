@@ -31,7 +31,7 @@ from privstats.schema.public_values import Published, Values
 from privstats.schema.variables import Bins, Variable
 from privstats.transforms import Transform
 from privstats.transforms.base import to_builtins
-from privstats.transforms.columns import Categories
+from privstats.transforms.categories import Categories
 
 if TYPE_CHECKING:
     from privstats.moments.record_sums import RecordTerms

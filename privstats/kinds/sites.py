@@ -22,7 +22,7 @@ from privstats.kinds.classes import ClassSchema
 from privstats.kinds.worst import Record, Sums, WorstPair, first, many, plain, record_of, vectors, wire
 from privstats.moments.base import Moments, RealMoments, place_of
 from privstats.schema.base import Adjacency, Schema, Statistic, letters_of
-from privstats.schema.checks import GIVEN, checked_groups, checked_vectors, settle, size
+from privstats.schema.checks import GIVEN, checked_groups, checked_pull, checked_vectors, settle, size
 from privstats.schema.kinds import Kind, bare
 from privstats.schema.public_values import Values
 from privstats.transforms import ConstantFeature, Transform
@@ -44,8 +44,6 @@ _TABLE: tuple[Statistic, ...] = (
 """Records, and second moments less what each site's own shrunk mean explains, per group and pull, in wire order."""
 
 _MOST_PULLS = 4
-
-_LARGEST_PULL = 1e9
 
 
 @dataclass(frozen=True)
@@ -143,21 +141,13 @@ class SitesSchema(Schema):
 def _checked_pulls(values: object) -> tuple[float, ...]:
     if not isinstance(values, tuple | list) or not 1 <= len(values) <= _MOST_PULLS:
         raise SchemaError(f"pulls must be a tuple of 1 to {_MOST_PULLS} numbers; (0,) is for fixed effects")
-    pulls = tuple(_checked_pull(value) for value in values)
+    remedy = "0 frees a site's mean, .4 to 400 are for inference.mixed"
+    pulls = tuple(checked_pull("a pull", value, remedy, "RidgeSchema") for value in values)
     if any(low >= high for low, high in pairwise(pulls)):
         raise SchemaError("pulls must increase; sort them and name each once")
     if len(pulls) > 1 and pulls[0] == 0:
         raise SchemaError("a pull of 0 stands alone: give (0,) for fixed effects, or pulls above 0 for inference.mixed")
     return pulls
-
-
-def _checked_pull(value: object) -> float:
-    if isinstance(value, int | float) and not isinstance(value, bool) and value == 0:
-        return 0.0
-    pull = size("a pull", value, "0 frees a site's mean, .4 to 400 are for inference.mixed")
-    if pull > _LARGEST_PULL:
-        raise SchemaError(f"a pull must be at most {_LARGEST_PULL:g}, got {pull:g}: beyond, measure a RidgeSchema")
-    return pull
 
 
 # --- the sums

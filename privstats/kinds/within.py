@@ -16,12 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privstats import moments
-from privstats.errors import SchemaError
 from privstats.kinds.classes import ClassMoments, ClassSchema, RealClassMoments
 from privstats.kinds.worst import Record, Sums, WorstPair, first, many, plain, record_of, vectors, wire
 from privstats.moments.base import Moments, RealMoments
 from privstats.schema.base import COUNT_SCALE, Adjacency, Predicted, Schema, Statistic, classes_of, letters_of
-from privstats.schema.checks import GIVEN, as_int, checked_class_names, checked_vectors, settle, size
+from privstats.schema.checks import GIVEN, as_int, checked_class_names, checked_pull, checked_vectors, settle
 from privstats.schema.kinds import Kind, bare
 from privstats.schema.public_values import Values
 from privstats.schema.rounds import class_rows
@@ -60,8 +59,6 @@ _TABLE: tuple[Statistic, ...] = (
     ),
 )
 """Counts, and counts, sums and second moments less what each client's own offset explains, in wire order."""
-
-_MOST_PULL = 1e9
 
 
 @dataclass(frozen=True)
@@ -127,7 +124,8 @@ class WithinSchema(Schema):
         settle(self, **checked_vectors(self))
         settle(self, class_names=checked_class_names(self.class_names, self.classes))
         settle(self, n_max=as_int("n_max", self.n_max, 1, "records of the largest client that counts in full"))
-        settle(self, pull=_checked_pull(self.pull))
+        remedy = "0 frees every client's offset, 10 is a start"
+        settle(self, pull=checked_pull("pull", self.pull, remedy, "ClassSchema"))
 
     @property
     def sizes(self) -> dict[str, int]:
@@ -143,15 +141,6 @@ class WithinSchema(Schema):
     def weight(self) -> float:
         """t = n_max / (n_max + lambda), the most that a client's offset is taken out; 1 for lambda = 0."""
         return self.n_max / (self.n_max + self.pull)
-
-
-def _checked_pull(value: object) -> float:
-    if isinstance(value, int | float) and not isinstance(value, bool) and value == 0:
-        return 0.0
-    pull = size("pull", value, "0 frees every client's offset, 10 is a start")
-    if pull > _MOST_PULL:
-        raise SchemaError(f"pull must be at most {_MOST_PULL:g}, got {pull:g}: beyond, measure a ClassSchema")
-    return pull
 
 
 # --- the sums

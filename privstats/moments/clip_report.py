@@ -174,18 +174,6 @@ def warn_of_left_out(moments: Moments, left_out: LeftOut, unnamed: int) -> None:
         warnings.warn(remark, UnreadableRecordsWarning, stacklevel=3)
 
 
-def warn_of_ids_like_others(records: int) -> None:
-    """Warn the data holder of records whose ids are texts that readers of tables may take for other values."""
-    if records:
-        warnings.warn(
-            f"{records:,} of the records have an id that a reader of tables may take for another number, a truth, a "
-            "date or a time, such as 12.1, True or 2020-01-02, and are left out of every sum: put a letter before "
-            "these ids. This number stays here",
-            UnreadableRecordsWarning,
-            stacklevel=5,
-        )
-
-
 def remarks_on(*moments: Moments) -> tuple[str, ...]:
     """What the holder of these moments' records should know of their clip or edges: the remarks of all together.
 

@@ -2,8 +2,8 @@
 
 The same bits in any batch, order and BLAS: products are of whole numbers below 2**53, and every other operation is a
 single IEEE one per entry. For every record and all admitted values it gives integers within their norms, and it never
-raises on account of either. ``gradients`` calls it within one ``measure``. Of a module that another package brings the
-norms are held here, and the same bits in any batch are the module's to keep (``schema.modules``).
+raises on account of either. ``gradients`` calls it within one ``measure``. What a module of another package gives is
+held to its norms in ``schema.modules``.
 
 A map by published values is whole numbers or single operations. A float map changes entries with the batch and the
 BLAS, and an exact sum of changed entries is a wrong sum. Products stay below 2^53; root, quotient and each step of
@@ -18,9 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from privstats.errors import SchemaError
 from privstats.schema import GradientSchema, Schema
-from privstats.schema.modules import Module
 from privstats.schema.public_values import Values
 from privstats.schema.rounds import ROW_BITS
 from privstats.transforms.exact import limb_bits
@@ -67,6 +65,21 @@ class Mapped:
     rows: Whole
     residuals: Whole
     kappa: Whole
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class MappedRows:
+    """Records behind the published map, in whole numbers.
+
+    Attributes:
+        unit: u, ``(n, k)``.
+        grid: grid vectors, ``(n, d)``, where the rest of a round reads them; else None.
+        fine: which records are finite, ``(n,)``; the others are zero.
+    """
+
+    unit: Whole
+    grid: Whole | None
+    fine: NDArray[np.bool_]
 
 
 def softmax_of_units(schema: GradientSchema, unit: Whole, labels: NDArray[np.intp], W: Values) -> Mapped:
@@ -119,33 +132,6 @@ def residual_of_units(
     share = residual / math.ldexp(float(c.integers), -c.exponent)
     r = np.trunc(np.clip(share, -1.0, 1.0) * (schema.steps * SHY))
     return _within(schema, unit, r[:, None], np.where(np.abs(share) <= 1.0, float(schema.steps), 0.0))
-
-
-def module_of_units(
-    schema: GradientSchema, network: Module, unit: Whole, labels: NDArray[np.intp], w: Values
-) -> Mapped:
-    """The round of a module; the gradient of a record is its row, and its residual 1.
-
-    Args:
-        schema, unit, labels: as for :func:`softmax_of_units`.
-        network: the module.
-        w: published, as the schema admits it.
-
-    Guarantee:
-        Whatever the module gives: the row is at most 4**f long and kappa lies in 0..2**f, in whole numbers. That they
-        are functions of the record and the values alone is the module's promise.
-
-    Raises:
-        SchemaError: the module gives arrays of another shape.
-        MissingExtraError: a package with which it measures is not installed.
-    """
-    gradients, kappa = network.gradients(
-        unit, labels, w, classes=schema.classes or 1, norm=schema.residual_norm, grid_bits=schema.grid_bits
-    )
-    shapes = (len(unit), schema.sizes["feature"]), (len(unit),)
-    if (np.shape(gradients), np.shape(kappa)) != shapes:
-        raise SchemaError(f"module {schema.module!r} gives sums of another shape than it says; mend its package")
-    return _module_within(schema, np.asarray(gradients, np.float64), np.asarray(kappa, np.float64))
 
 
 def shortened(rows: Whole, step: float, exponent: int, steps: int) -> tuple[Whole, NDArray[np.float64]]:
@@ -218,15 +204,6 @@ def exponentials(logits: Whole, exponent: int) -> Whole:
         value += coefficient
     np.ldexp(value, exponents.astype(np.intc) + _NUMERATOR_BITS, out=value)
     return np.asarray(np.floor(value, out=value))
-
-
-def _module_within(schema: GradientSchema, gradients: Whole, kappa: Whole) -> Mapped:
-    """Zero where a row of a module is longer than its norm or not whole; NaN fails every comparison."""
-    fine = (np.vecdot(gradients, gradients) <= float(schema.steps) ** 4) & (kappa >= 0) & (kappa <= schema.steps)
-    fine &= (gradients == np.trunc(gradients)).all(axis=1) & (kappa == np.trunc(kappa))
-    if not fine.all():
-        gradients, kappa = np.where(fine[:, None], gradients, 0.0), np.where(fine, kappa, 0.0)
-    return Mapped(gradients, np.ones((len(kappa), 1)), kappa)
 
 
 def _within(schema: GradientSchema, unit: Whole, residuals: Whole, kappa: Whole) -> Mapped:

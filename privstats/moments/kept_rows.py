@@ -9,46 +9,30 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+if TYPE_CHECKING:
+    from privstats.moments.gradient_map import MappedRows
+
 MOST_BYTES = 1 << 29
 """Of mapped rows that are kept in one process."""
-
-Whole = NDArray[np.float64]
-"""Whole numbers in float64."""
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class MappedRows:
-    """Records behind the map, in whole numbers.
-
-    Attributes:
-        unit: u, ``(n, k)``.
-        grid: grid vectors, ``(n, d)``, where the rest of a round reads them; else None.
-        fine: which records are finite, ``(n,)``; the others are zero.
-    """
-
-    unit: Whole
-    grid: Whole | None
-    fine: NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class _Tile:
-    """A tile of records as it came, by its mark, and what it became."""
+    """A tile of records as it came, by its mark, and what it became, in few bits."""
 
     mark: tuple[Any, ...]
-    unit: NDArray[Any]
-    grid: NDArray[Any] | None
-    fine: NDArray[np.bool_]
+    rows: MappedRows
 
     @property
     def bytes(self) -> int:
-        return self.unit.nbytes + self.fine.nbytes + (0 if self.grid is None else self.grid.nbytes)
+        grid = self.rows.grid
+        return self.rows.unit.nbytes + self.rows.fine.nbytes + (0 if grid is None else grid.nbytes)
 
 
 class KeptRows:
@@ -84,19 +68,23 @@ class KeptRows:
         mark = _mark(rows)
         tile = self._tiles.get(place)
         if tile is not None and tile.mark == mark:
-            grid = None if tile.grid is None else tile.grid.astype(np.float64)
-            return MappedRows(tile.unit.astype(np.float64), grid, tile.fine)
+            return _integers(tile.rows, lambda packed: packed.astype(np.float64))
         result = form()
         if tile is not None:
             self._bytes -= self._tiles.pop(place).bytes
-        entry = _Tile(mark, _packed(result.unit), None if result.grid is None else _packed(result.grid), result.fine)
+        entry = _Tile(mark, _integers(result, _packed))
         if self._bytes + entry.bytes <= self._most:
             self._tiles[place] = entry
             self._bytes += entry.bytes
         return result
 
 
-def _packed(integers: Whole) -> NDArray[Any]:
+def _integers(rows: MappedRows, form: Callable[[NDArray[Any]], NDArray[Any]]) -> MappedRows:
+    """Return the rows with their whole numbers in another form."""
+    return replace(rows, unit=form(rows.unit), grid=None if rows.grid is None else form(rows.grid))
+
+
+def _packed(integers: NDArray[Any]) -> NDArray[Any]:
     """Whole numbers in the fewest bits of a type that hold them."""
     low, high = float(integers.min(initial=0.0)), float(integers.max(initial=0.0))
     for kind in (np.int16, np.int32):

@@ -6,6 +6,7 @@ adds from the rows of that person and the plan. Ids and numbers of persons stay 
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import reduce
@@ -16,10 +17,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from privstats.errors import DataError
+from privstats.errors import DataError, UnreadableRecordsWarning
 from privstats.intake.tables import Codes, is_list, table_of
 from privstats.moments.base import Moments, readonly_array, require_room
-from privstats.moments.clip_report import ClipReport, warn_of_ids_like_others
+from privstats.moments.clip_report import ClipReport
 from privstats.moments.person_sums import Cut, PersonSums, Squares, rows_at_once
 from privstats.moments.readable import LeftOut
 from privstats.moments.record_sums import RecordTerms
@@ -180,7 +181,7 @@ def of_persons(
                 total.add_many(terms, np.repeat(np.arange(len(of_each)), of_each), clip)
             left_out += unread
             advance(len(of_each))
-    warn_of_ids_like_others(int((codes == LIKE_ANOTHER).sum()))
+    _warn_of_ids_like_others(int((codes == LIKE_ANOTHER).sum()))
     result = replace(total.moments(clip), persons=int(codes.max(initial=-1)) + 1)
     return result, left_out, int((codes < 0).sum())
 
@@ -256,6 +257,18 @@ class _Total:
 
 
 _REPORTS = ("clip_report", "edge_report")
+
+
+def _warn_of_ids_like_others(records: int) -> None:
+    """Warn the data holder of records whose ids are texts that readers of tables may take for other values."""
+    if records:
+        warnings.warn(
+            f"{records:,} of the records have an id that a reader of tables may take for another number, a truth, a "
+            "date or a time, such as 12.1, True or 2020-01-02, and are left out of every sum: put a letter before "
+            "these ids. This number stays here",
+            UnreadableRecordsWarning,
+            stacklevel=5,
+        )
 
 
 def _both(left: Any, right: Any) -> Any:

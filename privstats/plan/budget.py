@@ -13,12 +13,14 @@ from typing import TYPE_CHECKING
 
 from scipy.special import ndtr
 
-from privstats.dp import Noise, NoiseRow
+from privstats.dp import NoiseRow, NoPrivacy, Privacy
 from privstats.plan.cohort import Headroom
 from privstats.schema import Schema
 
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderResult
+
+    from privstats.plan.plan import Plan
 
 _CHOSEN = ("clip_norm", "target_bound", "grid_bits", "transform")
 
@@ -80,34 +82,24 @@ class Budget:
     conditions: tuple[str, ...] = ()
 
     @classmethod
-    def of(
-        cls,
-        schema: Schema,
-        noise: Noise | None,
-        rooms: Sequence[Headroom],
-        *,
-        promise: str,
-        per_person: bool = False,
-        max_records: int,
-        upload_bytes: int,
-        masking_failure: float = 0.0,
-    ) -> Budget:
+    def of(cls, plan: Plan) -> Budget:
         """Join the noise of a plan with its ring widths into the table a privacy officer reads."""
+        schema, noise, masking = plan.schema, plan.noise, plan.masking
         spent = {row.statistic: row for row in noise.rows} if noise else {}
         rows = []
         for statistic in schema.statistics:
-            mine = [room for room in rooms if room.segment.statistic == statistic]
+            mine = [room for room in plan.headroom if room.segment.statistic == statistic]
             spend = spent.get(statistic, NoiseRow(statistic, math.nan, 0.0, math.inf, math.inf, math.nan))
-            advantage = math.nan if noise else predicted_advantage(schema, statistic, max_records)
+            advantage = math.nan if noise else predicted_advantage(schema, statistic, plan.cohort.max_records)
             rows.append(_row(spend, mine, advantage))
-        totals = (noise.mu, noise.epsilon, noise.delta + masking_failure) if noise else (math.inf, math.inf, 1.0)
+        totals = (noise.mu, noise.epsilon, noise.delta + masking.failure) if noise else (math.inf, math.inf, 1.0)
         return cls(
             tuple(rows),
             *totals,
-            promise=promise,
-            upload_bytes=upload_bytes,
-            masking_failure=masking_failure,
-            conditions=conditions(schema, per_person=per_person) if noise else (),
+            promise=_promise(plan.privacy, masking.condition),
+            upload_bytes=masking.upload_bytes,
+            masking_failure=masking.failure,
+            conditions=conditions(schema, per_person=plan.person_clip is not None) if noise else (),
         )
 
     def __iter__(self) -> Iterator[BudgetRow]:
@@ -127,6 +119,15 @@ class Budget:
         from privstats.printable.budget import html
 
         return html(self)
+
+
+def _promise(privacy: Privacy | NoPrivacy, condition: str) -> str:
+    server = f", {condition}" if condition else ""
+    if isinstance(privacy, NoPrivacy):
+        return f"no differential privacy: masking hides who sent what, the total is released as it is{server}"
+    law = " Laplace" if privacy.pure else ""
+    held = privacy.held if privacy.unit == "person" else f"one {privacy.unit}"
+    return f"{privacy.model}{law} noise, {held}, {privacy.adjacency}{server}"
 
 
 def _row(spend: NoiseRow, rooms: Sequence[Headroom], advantage: float) -> BudgetRow:

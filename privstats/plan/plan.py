@@ -151,18 +151,9 @@ class Plan:
             check_devices(self)
 
     def _repr_html_(self) -> str:
-        cohort = self.cohort
-        parties = f"{cohort.clients}, at least {cohort.min_survivors}, at most {cohort.colluders} colluders"
-        facts = [
-            ("digest", self.digest),
-            ("a record", self.schema.record),
-            ("parties", parties),
-            ("records, at most", f"{cohort.max_records:,}"),
-            ("protocol", self.protocol),
-        ]
-        from privstats.printable import html_facts
+        from privstats.printable.budget import plan_html
 
-        return html_facts("plan", facts) + self.budget()._repr_html_()
+        return plan_html(self)
 
     @cached_property
     def layout(self) -> Layout:
@@ -277,16 +268,7 @@ class Plan:
         """Return one row per statistic and the joint guarantee; prints as a table."""
         from privstats.plan.budget import Budget
 
-        return Budget.of(
-            self.schema,
-            self.noise,
-            self.headroom,
-            promise=_promise(self.privacy, self.masking.condition),
-            per_person=self.person_clip is not None,
-            masking_failure=self.masking.failure,
-            max_records=self.cohort.max_records,
-            upload_bytes=self.masking.upload_bytes,
-        )
+        return Budget.of(self)
 
     def to_toml(self) -> str:
         """Return the plan as a TOML document; ``Plan.from_toml`` returns an equal plan."""
@@ -374,12 +356,3 @@ class _Frozen(dict[int, int]):
 
     def __hash__(self) -> int:  # type: ignore[override]
         return hash(tuple(self.items()))
-
-
-def _promise(privacy: Privacy | NoPrivacy, condition: str) -> str:
-    server = f", {condition}" if condition else ""
-    if isinstance(privacy, NoPrivacy):
-        return f"no differential privacy: masking hides who sent what, the total is released as it is{server}"
-    law = " Laplace" if privacy.pure else ""
-    held = privacy.held if privacy.unit == "person" else f"one {privacy.unit}"
-    return f"{privacy.model}{law} noise, {held}, {privacy.adjacency}{server}"

@@ -1,6 +1,7 @@
 """Show a plan's budget table on a terminal, in a notebook or on the officer's page: one row per statistic.
 
-``plan.budget`` has the numbers; this module formats each and has the sentence that explains it.
+``plan.budget`` has the numbers; this module formats each and has the sentence that explains it. A notebook shows the
+table below a plan's other facts, and a release by its promise and its noise.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ import io
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from privstats.printable import html_facts, html_lines, html_table
 
@@ -127,3 +128,34 @@ def _caption(budget: Budget) -> str:
         total += f" ({budget.masking_failure:.2g} of it for the masking)"
     rests = [_RESTS, *(f"- {condition}" for condition in budget.conditions)]
     return "\n".join([*legend, total, upload, *rests])
+
+
+def plan_html(plan: Any) -> str:
+    """Return a ``Plan`` as a notebook shows it: its facts, then its budget."""
+    cohort = plan.cohort
+    parties = f"{cohort.clients}, at least {cohort.min_survivors}, at most {cohort.colluders} colluders"
+    facts = [
+        ("digest", plan.digest),
+        ("a record", plan.schema.record),
+        ("parties", parties),
+        ("records, at most", f"{cohort.max_records:,}"),
+        ("protocol", plan.protocol),
+    ]
+    return html_facts("plan", facts) + html(plan.budget())
+
+
+def release_html(release: Any) -> str:
+    """Return a ``Release`` as a notebook shows it: its promise, then the noise of each statistic."""
+    budget = release.budget
+    facts = [
+        ("digest", release.digest),
+        ("plan", release.plan.digest),
+        ("parties in it", f"{len(release.survivors)} of {release.plan.cohort.clients}"),
+        ("classes left out", ", ".join(map(str, release.suppressed)) or "none"),
+        ("promise", budget.promise),
+        ("epsilon, delta of this release alone", f"{budget.epsilon:.6g}, {budget.delta:.3g}"),
+    ]
+    if release.reproducible:
+        facts.append(("noise", "REPRODUCIBLE: it came from a generator that others may know"))
+    noise = [(statistic, f"{sigma:.4g}") for statistic, sigma in release.sigma.items()]
+    return html_facts("release", facts) + html_table(("statistic", "noise, standard deviation"), noise)

@@ -14,17 +14,10 @@ from privstats.dp import Noise, NoPrivacy, doubtful_counts
 from privstats.errors import DataError
 from privstats.plan.plan import Plan
 from privstats.plan.validity import Validity
-from privstats.review.device_facts import changed_devices, device_facts
 from privstats.review.drop_outs import drop_out_facts, plan_dropouts
+from privstats.review.special_facts import changed_devices, device_facts, facts_of_kind, warning_of_exact_sums
 
 _WEAK_EPSILON = 10.0
-_EXACT: Mapping[str, str] = {
-    "counts": "WARNING: exact count tables show every cell of one record as it is, and suppressing small cells does "
-    "not help where totals give them back; release them with a Privacy",
-    "sites": "WARNING: exact sums within sites beside exact plain sums of the same records (a RidgeSchema) are one "
-    "more pull, and few sites can then be solved for; do not release both exactly (`privstats attack run --attack "
-    "site-means` shows how)",
-}
 
 
 def facts(plan: Plan) -> list[str]:
@@ -40,9 +33,7 @@ def facts(plan: Plan) -> list[str]:
         *_warnings(plan),
         *plan.masking.facts(),
         *_proofs(plan),
-        *_groups(plan),
-        *_open(plan),
-        *plan.schema.facts(),
+        *facts_of_kind(plan),
         *_trust(plan),
         *drop_out_facts(plan),
         *_minimum_count(plan),
@@ -54,8 +45,7 @@ def _warnings(plan: Plan) -> list[str]:
     """Warnings about promises that hold but are weak, and about exact sums that reveal records."""
     budget, records = plan.budget(), plan.cohort.max_records
     if plan.noise is None:
-        warning = _EXACT.get(plan.schema.task)
-        return [] if warning is None else [warning]
+        return warning_of_exact_sums(plan.schema)
     out = []
     if budget.delta * records > 1:
         out.append(
@@ -86,26 +76,6 @@ def _proofs(plan: Plan) -> list[str]:
         f"{most} invented records of a client pass, {most / records:.3g} of all that the plan admits, and what "
         f"{plan.claim.tolerance:.2g} records more are worth, because sums are rounded to the grid; c liars pass c "
         "times as many: proofs are no defence of a class that has few records",
-    ]
-
-
-def _groups(plan: Plan) -> list[str]:
-    groups = plan.schema.site_groups
-    if groups == 1:
-        return []
-    sites = plan.cohort.clients / groups
-    return [
-        f"each of the {groups} groups is a sum of its own over about {sites:.3g} sites, among which alone the protocol "
-        f"hides one; what all groups say together carries sqrt({groups}) times the noise of one"
-    ]
-
-
-def _open(plan: Plan) -> list[str]:
-    if not plan.schema.open_columns:
-        return []
-    return [
-        f"the cut points of {', '.join(plan.schema.open_columns)} are open, so this plan is not run alone: "
-        "`privstats course init STUDY.TOML --plan PLAN.TOML` finds them first, under the same promise"
     ]
 
 

@@ -45,6 +45,6 @@ if TYPE_CHECKING:
     from privstats.schema.kinds import row_of as row_of
     from privstats.schema.variables import Bins as Bins
     from privstats.schema.variables import Variable as Variable
-    from privstats.transforms.columns import Categories as Categories
+    from privstats.transforms.categories import Categories as Categories
 else:
     __getattr__, __dir__ = lazy_names(__name__)

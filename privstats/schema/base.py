@@ -161,6 +161,7 @@ class Schema(ABC):
         scores_head: whether the published values are a head; no measured record may have helped to train it.
         finds_cuts: whether the schema counts declared columns with open cut points, to choose them.
         no_persons: why no plan may promise one person with several rows; empty where the sums are sums over rows.
+        needs_privacy: why no plan may release exact sums; empty where one may.
         features, clip_norm, grid_bits, nonnegative, transform, feature_names, statistics: as in the kinds.
 
     Example:
@@ -179,6 +180,7 @@ class Schema(ABC):
     scores_head: ClassVar[bool] = False
     finds_cuts: ClassVar[bool] = False
     no_persons: ClassVar[str] = "no sum of a person's rows can be shortened where the sums are no sums over rows"
+    needs_privacy: ClassVar[str] = ""
 
     if TYPE_CHECKING:  # fields of the kinds, or properties of theirs
 
@@ -327,13 +329,9 @@ class Schema(ABC):
         """Fields that a plan file stores in another form than the value does; by default none."""
         return {}
 
-    def refusal(self, unit: str | None) -> str:  # noqa: ARG002  kinds read it
+    def refusal(self, unit: str | None) -> str:
         """Why no plan may promise this unit ("record", "client", or None for no DP at all); empty where one may."""
-        return ""
-
-    def facts(self) -> list[str]:
-        """Return facts for a reviewer that are specific to this kind, one sentence each."""
-        return []
+        return self.needs_privacy if unit is None else ""
 
     @property
     def steps(self) -> int:

@@ -172,6 +172,23 @@ def size(field: str, value: object, remedy: str) -> float:
     return number
 
 
+_LARGEST_PULL = 1e9
+
+
+def checked_pull(field: str, value: object, remedy: str, beyond: str) -> float:
+    """Return how many records hold an offset at zero: 0, or a number up to 1e9.
+
+    Raises:
+        SchemaError: naming the field; ``beyond`` is the kind to measure where no offset is wanted.
+    """
+    if isinstance(value, int | float) and not isinstance(value, bool) and value == 0:
+        return 0.0
+    pull = size(field, value, remedy)
+    if pull > _LARGEST_PULL:
+        raise SchemaError(f"{field} must be at most {_LARGEST_PULL:g}, got {pull:g}: beyond, measure a {beyond}")
+    return pull
+
+
 FEWEST_GROUPS = 6
 """With fewer groups the quantiles of their few degrees of freedom are too wide to be of use."""
 

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from privstats.estimates.denoise import NoisyClassSums
     from privstats.estimates.recipes import SoftmaxRecipe
     from privstats.estimates.softmax import SoftmaxWhitening
+    from privstats.schema import GradientSchema
 
 GROUP = "privstats.modules"
 
@@ -161,3 +162,51 @@ def _built(entry: EntryPoint, size: str) -> Module:
             "size; fix or uninstall that package"
         )
     return module
+
+
+def checked_gradients(
+    schema: GradientSchema, module: Module, units: Whole, labels: NDArray[np.intp], weights: Values
+) -> tuple[Whole, Whole]:
+    """Return each record's gradient, ``(n, P)``, and kappa, ``(n,)``, within the bounds of the schema.
+
+    Args:
+        schema: a round of gradients that names ``module``.
+        module: the module.
+        units: integer rows u, ``(n, d + 1)``, at most 2**f long.
+        labels: ``(n,)``, 0..C-1.
+        weights: published, as the schema admits them.
+
+    Guarantee:
+        For any result of the module, a gradient is at most 4**f long and kappa is in 0..2**f, in integers. That both
+        are functions of the record and the values alone is the module's promise.
+
+    Raises:
+        SchemaError: the module gives arrays of another shape.
+        MissingExtraError: a package with which it measures is not installed.
+
+    Example:
+        >>> from privstats.schema.modules import checked_gradients
+        >>> class Long:
+        ...     def gradients(self, units, labels, weights, **sizes):
+        ...         return np.full((len(units), 3), 1e9), np.zeros(len(units))
+        >>> schema = ps.GradientSchema(2, classes=2, residual_norm=0.5, expected_records=1_000, course_mu=0.3)
+        >>> gradients, kappa = checked_gradients(schema, Long(), np.zeros((1, 3)), np.array([0]), None)
+        >>> gradients.tolist(), kappa.tolist()  # a gradient beyond the norm counts as zero
+        ([[0.0, 0.0, 0.0]], [0.0])
+    """
+    gradients, kappa = module.gradients(
+        units, labels, weights, classes=schema.classes or 1, norm=schema.residual_norm, grid_bits=schema.grid_bits
+    )
+    shapes = (len(units), schema.sizes["feature"]), (len(units),)
+    if (np.shape(gradients), np.shape(kappa)) != shapes:
+        raise SchemaError(f"module {schema.module!r} gives sums of another shape than it says; mend its package")
+    return _module_within(schema, np.asarray(gradients, np.float64), np.asarray(kappa, np.float64))
+
+
+def _module_within(schema: GradientSchema, gradients: Whole, kappa: Whole) -> tuple[Whole, Whole]:
+    """Zero where a row of a module is longer than its norm or not whole; NaN fails every comparison."""
+    fine = (np.vecdot(gradients, gradients) <= float(schema.steps) ** 4) & (kappa >= 0) & (kappa <= schema.steps)
+    fine &= (gradients == np.trunc(gradients)).all(axis=1) & (kappa == np.trunc(kappa))
+    if not fine.all():
+        gradients, kappa = np.where(fine[:, None], gradients, 0.0), np.where(fine, kappa, 0.0)
+    return gradients, kappa

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 from privstats.errors import PlanError, SchemaError
 from privstats.schema import ClassSchema, RidgeSchema
@@ -21,12 +21,6 @@ _MOST_FEATURES = 1 << 16
 _WEIGHT_EXPONENTS = range(-8, 65)
 
 _MAP_EXPONENTS = range(-64, 129)
-
-NEEDS_PRIVACY = (
-    "a score cannot be released without differential privacy: weights can be chosen so that one record alone counts; "
-    "give the plan a Privacy"
-)
-"""Why no plan of scores may go without."""
 
 
 def settle_round(schema: Any) -> None:
@@ -94,16 +88,34 @@ def _read(schema: Schema) -> dict[str, Any]:
     return {name: getattr(schema, name) for name in ("nonnegative", "transform", "feature_names")}
 
 
-def check_widths(values: Mapping[str, Values]) -> None:
+def check_widths(values: Mapping[str, Values], weights: range = _WEIGHT_EXPONENTS) -> None:
     """Refuse published values that are wider than 20 bits, tiny or enormous.
+
+    Args:
+        values: by name; M is a map of rows, and others are weights.
+        weights: exponents that weights may have.
 
     Raises:
         PlanError: naming the value.
     """
     most = 1 << (VALUE_BITS - 1)
     for name, value in values.items():
-        exponents = _MAP_EXPONENTS if name == "M" else _WEIGHT_EXPONENTS
+        exponents = _MAP_EXPONENTS if name == "M" else weights
         if value.exponent not in exponents or (value.integers <= -most).any() or (value.integers >= most).any():
             raise PlanError(
                 f"published {name} is wider than {VALUE_BITS} bits, or tiny or enormous: publish Values.rounded"
             )
+
+
+class Round(Schema):
+    """A schema of sums at published values of at most 20 bits; its own fields are in the kinds."""
+
+    needs_privacy: ClassVar[str] = (
+        "a score cannot be released without differential privacy: weights can be chosen so that one record alone "
+        "counts; give the plan a Privacy"
+    )
+
+    def check_values(self, values: Mapping[str, Values]) -> None:
+        """Refuse values of another shape, wider than 20 bits, tiny or enormous, before any record is read."""
+        super().check_values(values)
+        check_widths(values)

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 
 from privstats.errors import SchemaError
 from privstats.intake.meaning import check_distinct, checked_names, same
-from privstats.transforms.columns import MISSING_CELL, Categories, require_switch
+from privstats.transforms.categories import MISSING_CELL, Categories, require_switch
 
 _OPEN = ("both", "above", "below", "none")
 

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from privstats.transforms.base import output_features as output_features
     from privstats.transforms.base import steps_of as steps_of
     from privstats.transforms.base import to_builtins as to_builtins
+    from privstats.transforms.categories import Categories as Categories
     from privstats.transforms.cells import Cells as Cells
-    from privstats.transforms.columns import Categories as Categories
     from privstats.transforms.columns import Column as Column
     from privstats.transforms.columns import Dates as Dates
     from privstats.transforms.columns import Numeric as Numeric

@@ -25,16 +25,8 @@ from privstats.intake.column_names import places_in, same_names
 from privstats.intake.columns import read
 from privstats.intake.tables import Codes
 from privstats.transforms.base import Transform
-from privstats.transforms.columns import (
-    MISSING_CELL,
-    OTHER_CELL,
-    Categories,
-    Column,
-    Dates,
-    Numeric,
-    column_of,
-    table_of,
-)
+from privstats.transforms.categories import MISSING_CELL, OTHER_CELL, Categories
+from privstats.transforms.columns import Column, Dates, Numeric, column_of, table_of
 from privstats.transforms.exact import Rows, arrays_of
 
 _RAMP = 16

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import MISSING, dataclass, fields, replace
+from dataclasses import MISSING, dataclass, fields
 from datetime import date, datetime, timedelta
-from functools import cached_property
 from itertools import pairwise
 from typing import Any, ClassVar, TypeAlias
 
@@ -18,58 +17,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privstats.errors import SchemaError
-from privstats.intake.columns import Listed, Readings, alike
-from privstats.intake.meaning import check_distinct, checked_names, reading, same, shown
+from privstats.intake.columns import Readings, alike
+from privstats.intake.meaning import reading, same, shown
 from privstats.python_values import python_fields, python_value
+from privstats.transforms.categories import Categories, Declared, settle_name
 
 _DAY = 86_400_000_000  # microseconds
 _EPOCH = datetime(1970, 1, 1)
 _LONGEST_UNIT = 40
-MISSING_CELL, OTHER_CELL = "missing", "other"
 
 
 @dataclass(frozen=True)
-class _Declared:
-    """What all declared columns share: a name, and gap codes that count as missing."""
-
-    unread: ClassVar[str] = "no numbers"
-
-    def _settle_gaps(self, gaps: Any) -> None:
-        name = self.name  # type: ignore[attr-defined]
-        if not isinstance(gaps, tuple | list):
-            raise SchemaError(f"gaps of {name} must be a tuple of codes, for example (-9, 999), got {shown(gaps)}")
-        gaps = tuple(reading(gap) if isinstance(gap, date | np.datetime64) else gap for gap in gaps)
-        if not all(isinstance(gap, str | int | float) for gap in gaps):
-            raise SchemaError(f"gaps of {name} must be texts or numbers; a date is its ISO text")
-        check_distinct(f"gaps of {name}", gaps, words=True)
-        object.__setattr__(self, "gaps", gaps)
-
-    @cached_property
-    def words(self) -> frozenset[str]:
-        """Values that mean a gap elsewhere, as ``none``, in small letters."""
-        return Listed.of(getattr(self, "values", ())).words
-
-    @cached_property
-    def _gaps(self) -> Listed:
-        return Listed.of(self.gaps)  # type: ignore[attr-defined]
-
-    def codes(self, readings: Readings) -> tuple[NDArray[np.float64], int]:
-        """The code of every value, float64 ``(n,)``; and how many values are something that this column cannot read."""
-        readings = replace(readings, meant=self.words)
-        gone = readings.missing
-        if len(self._gaps.numbers) or self._gaps.texts:
-            gone |= self._gaps.places_of(readings) >= 0
-        codes = self._given(readings)
-        unread = int((np.isnan(codes) & ~gone).sum())
-        codes[gone] = np.nan
-        return codes, unread
-
-    def _given(self, readings: Readings) -> NDArray[np.float64]:
-        raise NotImplementedError
-
-
-@dataclass(frozen=True)
-class Numeric(_Declared):
+class Numeric(Declared):
     """A column of numbers, encoded by which of its cut points a value reaches.
 
     Args:
@@ -96,9 +55,9 @@ class Numeric(_Declared):
 
     def __post_init__(self) -> None:
         python_fields(self)
-        _settle_name(self)
+        settle_name(self)
         object.__setattr__(self, "edges", _checked_edges(self.name, self.edges, _number_of))
-        self._settle_gaps(self.gaps)
+        self.settle_gaps(self.gaps)
         if not isinstance(self.unit, str) or not (self.unit + " ").isprintable() or len(self.unit) > _LONGEST_UNIT:
             raise SchemaError(f"unit of {self.name} must be a text of at most {_LONGEST_UNIT} characters, like 'mg/dl'")
 
@@ -111,7 +70,7 @@ class Numeric(_Declared):
 
 
 @dataclass(frozen=True)
-class Dates(_Declared):
+class Dates(Declared):
     """A column of dates, encoded by which of its cut points a date reaches.
 
     Dates are ISO 8601 with hyphens, or of a type of dates; an offset goes to UTC. Their codes are days since
@@ -140,9 +99,9 @@ class Dates(_Declared):
 
     def __post_init__(self) -> None:
         python_fields(self)
-        _settle_name(self)
+        settle_name(self)
         object.__setattr__(self, "edges", _checked_edges(self.name, self.edges, _day_of))
-        self._settle_gaps(self.gaps)
+        self.settle_gaps(self.gaps)
 
     def said(self, edge: float) -> str:
         """A cut point as people write it."""
@@ -157,7 +116,7 @@ class Dates(_Declared):
 
 
 @dataclass(frozen=True)
-class Truth(_Declared):
+class Truth(Declared):
     """A column of yes and no: True or False, 1 or 0, ``"true"`` or ``"false"`` in any case.
 
     Args:
@@ -177,91 +136,11 @@ class Truth(_Declared):
 
     def __post_init__(self) -> None:
         python_fields(self)
-        _settle_name(self)
-        self._settle_gaps(self.gaps)
+        settle_name(self)
+        self.settle_gaps(self.gaps)
 
     def _given(self, readings: Readings) -> NDArray[np.float64]:
         return np.where((readings.numbers == 0) | (readings.numbers == 1), readings.numbers, np.nan)
-
-
-@dataclass(frozen=True)
-class Categories(_Declared):
-    """A variable of public values.
-
-    A record's value is compared with them as :func:`privstats.intake.meaning.reading` reads both, whatever type
-    its column has: ``"007"``, ``7`` and ``7.0`` are one value, so are ``"True"``, ``True`` and ``1``.
-
-    Args:
-        name: of the column.
-        values: at least two different texts, or at least two different whole numbers; none that lost a character in
-            decoding (U+FFFD), and no two that are read alike. In :class:`~privstats.Cells` it may also be empty: then
-            it encodes whether a value is given; and a listed word that means a gap elsewhere, such as ``"none"`` or
-            ``"NA"``, is a value of this column, in any case.
-        other: every other value counts in a cell of its own; without it another value has none. None: what the plan
-            that reads it takes as usual, no such cell in a :class:`~privstats.CountSchema`, and always one in
-            :class:`~privstats.Cells`.
-        missing: what is missing (None, NaN, a blank, ``"NA"``) counts in a cell of its own; without it, it has none.
-            None: as of ``other``.
-        ordered: the values have an order, and a record is encoded by which of them it reaches. Of ``Cells`` alone.
-        gaps: codes that mean that nothing is given, for example ``(9,)``. Of ``Cells`` alone.
-
-    A record whose value has no cell is refused, or left out of every table: ``measure(..., unreadable=...)``.
-
-    Example:
-        >>> blood = ps.Categories("blood", ("0", "A", "B", "AB"), missing=True)
-        >>> blood.cells
-        ('0', 'A', 'B', 'AB', 'missing')
-    """
-
-    kind: ClassVar[str] = "categories"
-    unread: ClassVar[str] = "not among its listed values"
-
-    name: str
-    values: tuple[str, ...] | tuple[int, ...]
-    other: bool | None = None
-    missing: bool | None = None
-    ordered: bool = False
-    gaps: tuple[Any, ...] = ()
-
-    def __post_init__(self) -> None:
-        _settle_name(self)
-        values: tuple[Any, ...] = tuple(self.values) if isinstance(self.values, tuple | list) else (None,)
-        if values and all(type(value) is int for value in values):
-            different = len(set(values)) == len(values)
-        elif all(isinstance(value, str) for value in values):
-            different = checked_names(f"values of {self.name}", values) is not None
-        else:
-            different = False
-        if len(values) == 1 or not different:
-            raise SchemaError(f"values of {self.name} must be at least two different texts, or whole numbers")
-        for switch in ("other", "missing", "ordered"):
-            if (value := getattr(self, switch)) is not None or switch == "ordered":
-                require_switch(self.name, switch, value)
-        object.__setattr__(self, "values", values)
-        self._settle_gaps(self.gaps)
-        field = f"values of {self.name}" + " and its gaps" * bool(self.gaps)
-        check_distinct(field, (*values, *self.gaps), words=True)
-
-    @property
-    def cells(self) -> tuple[str, ...]:
-        """Names of the cells, in order."""
-        extra = (OTHER_CELL,) * bool(self.other) + (MISSING_CELL,) * bool(self.missing)
-        return (*map(str, self.values), *extra)
-
-    @property
-    def is_scale(self) -> bool:
-        """Whether signs between neighbours encode it, so that another value has no place: of two, or ordered."""
-        return len(self.values) == 2 or (self.ordered and bool(self.values))
-
-    @cached_property
-    def listed(self) -> Listed:
-        """The values, as records are compared with them."""
-        return Listed.of(self.values)
-
-    def _given(self, readings: Readings) -> NDArray[np.float64]:
-        places = self.listed.places_of(readings).astype(np.float64)
-        places[places < 0] = np.nan if self.is_scale else len(self.values)
-        return places
 
 
 Column: TypeAlias = Numeric | Dates | Truth | Categories
@@ -313,16 +192,6 @@ def days_of(text: str) -> float:
         return math.nan
     since = at - _EPOCH
     return ((since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds) / _DAY
-
-
-def require_switch(name: str, field: str, value: object) -> None:
-    """Refuse what is neither True nor False."""
-    if not isinstance(value, bool):
-        raise SchemaError(f"{field} of {name} must be True or False, got {type(value).__name__}")
-
-
-def _settle_name(column: Any) -> None:
-    object.__setattr__(column, "name", (checked_names("a variable's name", (column.name,)) or ("",))[0])
 
 
 def _checked_edges(name: str, edges: Any, number: Callable[[Any], float]) -> tuple[float, ...] | None:

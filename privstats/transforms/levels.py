@@ -12,7 +12,8 @@ from typing import Any, ClassVar
 from privstats.errors import SchemaError
 from privstats.intake.column_names import same_names
 from privstats.transforms.base import Transform
-from privstats.transforms.columns import Categories, Numeric, column_of, table_of
+from privstats.transforms.categories import Categories
+from privstats.transforms.columns import Numeric, column_of, table_of
 from privstats.transforms.exact import Rows, arrays_of
 
 _MOST_LEVELS = 16

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from privstats.dp import Privacy, suggested_shares
-from privstats.dp.sensitivities import pure_shares
+from privstats.dp.pure import pure_shares
 from privstats.errors import PlanError, ReleaseError
 from privstats.heads.registry import HEADS, able, named
 from privstats.plan import Plan

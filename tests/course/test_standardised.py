@@ -9,8 +9,7 @@ import pytest
 
 import privstats as ps
 from privstats import inference as inf
-from privstats.course.standardised import behind_ranges
-from privstats.estimates.standardisation import ranges
+from privstats.course.standardised import behind_ranges, ranges
 from tests import made
 from tests.made import refused
 

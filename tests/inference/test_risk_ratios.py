@@ -14,7 +14,7 @@ import privstats as ps
 from privstats.dp import joint_mu
 from privstats.errors import DataError, PlanError, ReleaseError, SchemaError
 from privstats.inference.treatment_effects.ratios import RatioOfMeans
-from privstats.kinds.effect.design import ratio_cap
+from privstats.kinds.effect.checks import ratio_cap
 from privstats.kinds.effect.sums import mapped_records
 from privstats.randomness import seeded
 from privstats.schema.public_values import Published, Values

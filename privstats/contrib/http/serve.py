@@ -33,13 +33,12 @@ from privstats.contrib.http.protocol import protocol_for
 from privstats.contrib.http.run import LeaderRun
 from privstats.contrib.http.standing import Standing, keep, standing_of
 from privstats.engines.door.connection_limits import ConnectionLimiter, Limits
-from privstats.engines.door.ports import listening
+from privstats.engines.door.ports import listening, raise_open_files
 from privstats.engines.door.server import DoorServer
 from privstats.engines.network.operator_log import WarningLine, reason_of
 from privstats.engines.network.status_file import supervised, supervision
 from privstats.errors import LocalProtocolError, PrivstatsError
 from privstats.files.atomic import atomic_write
-from privstats.system import raise_open_files
 
 _GRACE_SECONDS = 4
 _TICK_SECONDS, _STATUS_SECONDS, _LINE_SECONDS = 1.0, 5.0, 60.0

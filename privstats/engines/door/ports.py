@@ -1,4 +1,4 @@
-"""Ports of this machine: the listening socket of a door, and a port on which nothing listens yet."""
+"""Ports of this machine: a door's listening socket, a port on which nothing listens yet, and how many may be open."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ import secrets
 import socket
 from typing import Final
 
+from privstats import system
 from privstats.errors import PrivstatsError
 
 _BACKLOG = 2048
+_MOST_FILES = 1 << 16
 _PORTS: Final = range(20_000, 32_000)
 """Below what Linux (32768 on), macOS, Windows and the BSDs (49152 on) lend to outgoing connections.
 
@@ -60,3 +62,21 @@ def free_port() -> int:
             attempts -= 1
             if error.errno != errno.EADDRINUSE or not attempts:
                 raise
+
+
+def raise_open_files() -> int:
+    """Let this process open as many files and connections as the system lets it, 65,536 at most; how many those are.
+
+    The usual limit, 1,024, is for programs that wait with ``select``; each process may raise its own.
+    """
+    if system.resource is None:
+        return _MOST_FILES
+    soft, hard = system.resource.getrlimit(system.resource.RLIMIT_NOFILE)
+    wanted = _MOST_FILES if hard == system.resource.RLIM_INFINITY else min(hard, _MOST_FILES)
+    if soft == system.resource.RLIM_INFINITY or soft >= wanted:
+        return _MOST_FILES if soft == system.resource.RLIM_INFINITY else int(soft)
+    try:
+        system.resource.setrlimit(system.resource.RLIMIT_NOFILE, (wanted, hard))
+    except (OSError, ValueError):  # macOS allows less than its hard limit says
+        return int(soft)
+    return int(wanted)

@@ -16,11 +16,10 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from privstats.engines.door.connection_limits import MOST_HEADER_BYTES, ConnectionLimiter, Limits
-from privstats.engines.door.ports import listening
+from privstats.engines.door.ports import listening, raise_open_files
 from privstats.engines.network import operator_log
 from privstats.engines.network.status_file import keep_connections
 from privstats.errors import PrivstatsError
-from privstats.system import raise_open_files
 
 FLEET_ADDRESS = "PRIVSTATS_FLEET_ADDRESS"
 """The variable of the SuperLink's environment that names the ``HOST:PORT`` for parties."""

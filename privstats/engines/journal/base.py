@@ -16,12 +16,12 @@ from types import TracebackType
 from typing import Self, cast
 
 from privstats.errors import InUseError, LocalProtocolError, PrivstatsError, ProtocolError
+from privstats.files.locks import lock, unlock
 from privstats.secagg import Identity, Panel, Roster, UploadParameters
 from privstats.secagg.exclusive import Exclusive, exclusive
 from privstats.secagg.keys import require_identity
 from privstats.secagg.machines import Aggregator, Masking, Peer
 from privstats.secagg.protocols import protocol_of
-from privstats.system import lock, unlock
 
 _NOT_WRITTEN = "could not be written, so nothing was sent: repair that, close it and resume"
 

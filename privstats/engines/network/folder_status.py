@@ -30,7 +30,7 @@ from privstats.engines.network.status_file import (
     supervision,
 )
 from privstats.engines.network.transport import CODES
-from privstats.system import is_locked
+from privstats.files.locks import is_locked
 
 _CONNECT_SECONDS = 2.0
 _DAY = 86_400.0

@@ -26,7 +26,7 @@ from privstats.engines.network.operator_log import HOST, PARTY
 from privstats.engines.network.transport import OK
 from privstats.errors import InUseError, LocalProtocolError, PrivstatsError
 from privstats.files.atomic import atomic_write, read_bounded
-from privstats.system import is_locked, lock, unlock
+from privstats.files.locks import is_locked, lock, unlock
 
 STATUS = "status.json"
 

@@ -1,1 +1,1 @@
-"""The kind of a treatment effect: ``schema`` with its checks in ``design`` and ``blocks``, ``influences``, ``sums``."""
+"""The kind of a treatment effect: ``schema`` with its ``checks``, ``declared`` columns, ``influences``, ``sums``."""

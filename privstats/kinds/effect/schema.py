@@ -11,32 +11,34 @@ from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar, Literal, Self, TypeAlias, get_args
 
-from privstats.errors import PlanError, SchemaError
-from privstats.kinds.effect.blocks import (
+from privstats.errors import SchemaError
+from privstats.kinds.effect.checks import (
     EFFECT_TABLE,
+    MOST_RATIO,
     RATIO_TABLE,
     TRIAL_TABLE,
+    LeftOut,
+    Measure,
+    Missing,
     check_columns,
+    check_design,
     check_maps,
     checked_outcomes,
     checked_range,
     checked_site_groups,
     checked_subgroups,
-    facts_of,
-    levels_of,
-    range_of,
+    ratio_cap,
     rows_of,
-    shared_range,
     with_balance,
     with_excluded,
 )
-from privstats.kinds.effect.design import MOST_RATIO, LeftOut, Measure, Missing, check_design, ratio_cap
 from privstats.kinds.ridge import RidgeSchema
 from privstats.schema.base import Schema, Statistic, by_letter, letters_of
 from privstats.schema.checks import GIVEN, checked_vectors, settle
-from privstats.schema.public_values import VALUE_BITS, Values
+from privstats.schema.public_values import Values
+from privstats.schema.rounds import check_widths
 from privstats.schema.variables import Variable, plain_variable
-from privstats.transforms import ByArm, Centre, ConstantFeature, Scale, Transform
+from privstats.transforms import Transform
 
 Estimand: TypeAlias = Literal["ate", "att", "overlap"]
 
@@ -108,6 +110,10 @@ class EffectSchema(Schema):
     task: ClassVar[str] = "effect"
     makes: ClassVar[str] = "how much a treatment changes an outcome, on average over many records"
     no_persons: ClassVar[str] = "the interval of an effect needs one row a person, or person_clip='average'"
+    needs_privacy: ClassVar[str] = (
+        "influence values cannot be released without differential privacy: the published lines can be chosen so "
+        "that one record counts alone; give the plan a Privacy"
+    )
     nonnegative: ClassVar[bool] = False
 
     features: int = GIVEN
@@ -185,24 +191,21 @@ class EffectSchema(Schema):
         Raises:
             SchemaError: as for the class, or a range without width, or the treatment among the columns.
         """
-        if not isinstance(columns, Mapping) or not columns:
-            raise SchemaError("columns must give a public range (low, high) by name, such as {'age': (20, 90)}")
-        levels = levels_of(columns, treatment, outcome)
-        (arm,) = (treatment,) if isinstance(treatment, str) else treatment
-        if arm in columns:
-            raise SchemaError(f"treatment {arm!r} must not be among the columns: it would explain itself away")
-        ranges = [range_of(each, f"the range of {name!r}") for name, each in columns.items()]
-        width, further = len(ranges), levels[0].further if levels else 0
-        behind = (0.0,) * (1 + further)  # the arm, and texts beyond the second of a column
-        shared, names = shared_range(outcome)
-        centred = Centre((*((low + high) / 2 for low, high in ranges), *behind))
-        scaled = Scale((*((high - low) / 2 for low, high in ranges), *(1.0 for _ in behind)))
+        from privstats.kinds.effect.declared import fields_of
+
         return cls(
-            2 * (width + further + 1), math.sqrt(width + 1) if clip_norm is None else clip_norm, outcome=shared,
-            outcome_names=names, subgroups=subgroups, groups=groups, measure=measure, balance=balance, missing=missing,
-            left_out=left_out, probability=probability, estimand=estimand, trim=trim, grid_bits=grid_bits,
-            transform=(*levels, centred, scaled, ConstantFeature(1.0), ByArm(width)), feature_names=(*columns, arm),
-        )  # fmt: skip
+            **fields_of(columns, treatment, outcome, clip_norm),
+            probability=probability,
+            estimand=estimand,
+            trim=trim,
+            grid_bits=grid_bits,
+            subgroups=subgroups,
+            groups=groups,
+            measure=measure,
+            balance=balance,
+            missing=missing,
+            left_out=left_out,
+        )
 
     @property
     def table(self) -> tuple[Statistic, ...]:
@@ -307,13 +310,7 @@ class EffectSchema(Schema):
     def check_values(self, values: Mapping[str, Values]) -> None:
         """Refuse published values of another shape, wider than 20 bits, tiny or enormous, before any record is read."""
         super().check_values(values)
-        most = 1 << (VALUE_BITS - 1)
-        for name, value in values.items():
-            wide = (value.integers <= -most).any() or (value.integers >= most).any()
-            if value.exponent not in _EXPONENTS or wide:
-                raise PlanError(
-                    f"published {name} is wider than {VALUE_BITS} bits, or tiny or enormous: publish Values.rounded"
-                )
+        check_widths(values, _EXPONENTS)
 
     @property
     def probabilities(self) -> tuple[float, ...]:
@@ -365,16 +362,6 @@ class EffectSchema(Schema):
             return ratio_cap(*self.least_chances, self.guess(line))
         return self.half * (self.cap + abs(self.guess(line)) * self.largest_weight)
 
-    def facts(self) -> list[str]:
-        """Return facts on the cost of outcomes and subgroups, and on missing outcomes; none for one complete outcome.
-
-        Example:
-            >>> outcome = {"relapse": (0, 1), "death": (0, 1)}
-            >>> ps.EffectSchema.of({"age": (20, 90)}, treatment="arm", outcome=outcome, probability=0.5).facts()
-            ['the outcomes relapse, death share the budget: each has about sqrt(2) times the noise of one']
-        """
-        return facts_of(self)
-
     def plain_fields(self) -> dict[str, Any]:
         """Return the subgroups as a plan file holds them."""
         return {} if self.subgroups is None else {"subgroups": [plain_variable(each) for each in self.subgroups]}
@@ -387,12 +374,3 @@ class EffectSchema(Schema):
         if averaged and not alone:
             return "groups of sites, and sites that differ in their probability, sum single rows"
         return "" if averaged else self.no_persons
-
-    def refusal(self, unit: str | None) -> str:
-        """Why no plan may go without DP: chosen lines isolate a record, whatever else is in the sum."""
-        if unit is not None:
-            return ""
-        return (
-            "influence values cannot be released without differential privacy: the published lines can be chosen so "
-            "that one record counts alone; give the plan a Privacy"
-        )

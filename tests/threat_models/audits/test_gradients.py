@@ -11,6 +11,7 @@ from privstats.kinds import KINDS
 from privstats.kinds import calibration as calibration_moments
 from privstats.kinds import party as parties
 from privstats.moments import gradient_map
+from privstats.schema import modules
 from privstats.schema.public_values import beside
 from tests.course.cases import RIDGE, SOFTMAX, parties_plan, plan_of, rounds, shards
 from tests.mutation import bugs
@@ -50,7 +51,7 @@ def test_a_module_whose_gradients_are_not_shortened_is_found(monkeypatch: pytest
     from hidden_layer import gradients
 
     monkeypatch.setattr(gradients, "shortened", bugs.gradients_not_shortened(gradients.shortened))
-    monkeypatch.setattr(gradient_map, "_module_within", bugs.gradients_not_checked)
+    monkeypatch.setattr(modules, "_module_within", bugs.gradients_not_checked)
     assert found(rounds(module="mlp/3"))["g", "add-remove"][1]
 
 

@@ -1,24 +1,27 @@
-"""Partition an effect's sums: one letter per outcome, one block per subgroup."""
+"""Check an effect's fields, and partition its sums: one letter per outcome, one block per subgroup.
+
+The fields of the design are the chance of treatment, the measure, and what bounds the influence of one record.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 from privstats.errors import SchemaError
 from privstats.intake.meaning import checked_names
 from privstats.schema.base import INFLUENCES, Statistic
-from privstats.schema.checks import checked_groups
+from privstats.schema.checks import checked_groups, settle
 from privstats.schema.variables import Bins, Variable, variable_of
 from privstats.transforms import ByArm, ConstantFeature
-from privstats.transforms.columns import Categories
+from privstats.transforms.categories import Categories
 
 if TYPE_CHECKING:
     from privstats.kinds.effect.schema import EffectSchema
-    from privstats.transforms import Levels, Transform
+    from privstats.transforms import Transform
 
 # fmt: off
 _RECORDS = Statistic("N", "pooled", (), (0, 0), meaning="how many records there are", share=0.14)
@@ -53,6 +56,18 @@ RATIO_TABLE: tuple[Statistic, ...] = (
 
 _MOST_BLOCKS = 64
 _LARGEST = 1e12
+
+Measure: TypeAlias = Literal["ratio", "both"]
+Missing: TypeAlias = Literal["weights"]
+LeftOut: TypeAlias = Literal["counted"]
+
+MOST_RATIO = 4.0
+"""The largest guess of a ratio, and one over the smallest: a wild one would cost noise."""
+
+_PROBABILITIES = (0.05, 0.95)
+_TRIMS = (0.02, 0.4)
+_BALANCES = (0.05, 0.5)
+_LEAST_SEEN = (0.2, 0.8)
 
 
 @cache
@@ -94,63 +109,6 @@ def with_excluded(table: tuple[Statistic, ...]) -> tuple[Statistic, ...]:
     """
     count, *others = (replace(row, share=None if row.share is None else row.share / 2) for row in table)
     return (count, _LEFT_OUT, *others)
-
-
-def is_worded(declared: Any, most: float = math.inf) -> bool:
-    """Return whether two or more texts stand where a range may."""
-    texts = isinstance(declared, tuple | list) and all(isinstance(each, str) for each in declared)
-    return texts and 2 <= len(declared) <= most
-
-
-def levels_of(columns: Mapping[str, Any], treatment: str | Mapping[str, Any], outcome: Any) -> tuple[Levels, ...]:
-    """Return the declaration of all texts that stand in a range's place; none where there are none.
-
-    Raises:
-        SchemaError: a treatment that is no name, or names no two texts.
-    """
-    arm = {} if isinstance(treatment, str) else treatment
-    two = isinstance(arm, Mapping) and all(is_worded(each, 2) for each in arm.values())
-    if not isinstance(arm, Mapping) or (arm == treatment and (len(arm) != 1 or not two)):
-        raise SchemaError(
-            "treatment must name the column of arms, whose values are 0 and 1, or both its texts, that of the others "
-            "first: {'arm': ('placebo', 'drug')}"
-        )
-    if is_worded(outcome, 2):
-        raise SchemaError("outcome must name the column of these two texts: {'recovered': ('no', 'yes')}")
-    if not any(map(is_worded, (*columns.values(), *arm.values(), *goals_of(outcome).values()))):
-        return ()
-    from privstats.transforms import Levels, Numeric
-
-    worded = tuple(Categories(name, tuple(each)) for name, each in {**columns, **arm}.items() if is_worded(each))
-    spread = tuple(place for place, each in enumerate(columns.values()) if is_worded(each) and len(each) > 2)
-    outcomes = goals_of(outcome) if any(map(is_worded, goals_of(outcome).values())) else {}
-    goals = (Categories(name, tuple(each)) if is_worded(each) else Numeric(name) for name, each in outcomes.items())
-    return (Levels(worded, tuple(goals), spread),)
-
-
-def goals_of(outcome: Any) -> Mapping[str, Any]:
-    """Outcomes by name; none where one has none."""
-    return outcome if isinstance(outcome, Mapping) else {}
-
-
-def shared_range(outcome: Any) -> tuple[Any, tuple[str, ...] | None]:
-    """Return the one range of all outcomes, and their names where they have some; of two texts it is 0 to 1.
-
-    Raises:
-        SchemaError: they have several.
-    """
-    if not isinstance(outcome, Mapping):
-        return outcome, None
-    for name, each in outcome.items():
-        if is_worded(each) and not is_worded(each, 2):
-            raise SchemaError(f"outcome {name!r} must be a range or two texts, got {len(each)} texts")
-    ranges = {name: range_of(each, f"the range of {name!r}") for name, each in outcome.items()}
-    if len(set(ranges.values())) != 1:
-        raise SchemaError(
-            "outcomes must share one public range, because their lines come from one sum: divide each by a public "
-            "number so that they do"
-        )
-    return next(iter(ranges.values())), tuple(ranges)
 
 
 def checked_outcomes(names: Any) -> tuple[str, ...] | None:
@@ -196,13 +154,6 @@ def checked_subgroups(variables: Any) -> tuple[Variable, ...] | None:
     if math.prod(len(each.cells) for each in checked) > _MOST_BLOCKS:
         raise SchemaError(f"subgroups must be at most {_MOST_BLOCKS} where crossed: each has noise of its own")
     return checked
-
-
-def range_of(declared: Any, field: str) -> tuple[float, float]:
-    """Return a public range; of two texts 0 to 1, and of more -1 to 1, which leaves columns of 0 and 1 as they are."""
-    if is_worded(declared):
-        return (0.0, 1.0) if len(declared) == 2 else (-1.0, 1.0)
-    return checked_range(declared, field)
 
 
 def checked_range(value: object, field: str = "outcome") -> tuple[float, float]:
@@ -258,31 +209,6 @@ def check_columns(schema: EffectSchema) -> None:
         _check_codes(each, texts)
 
 
-def facts_of(schema: EffectSchema) -> list[str]:
-    """Return facts for a reviewer about outcomes, missing outcomes and subgroups."""
-    outcomes, parts = schema.outcomes, math.prod(schema.crossed)
-    names, apart = schema.outcome_names or (), [each.name for each in schema.subgroups or ()]
-    shared = f"the outcomes {', '.join(names)} share the budget: each has about sqrt({outcomes}) times the noise of one"
-    divided = (
-        f"the records are divided into {parts} subgroups by {', '.join(apart)}: each has the noise of one sum on its "
-        f"own records, and all together sqrt({parts}) times as much; what is not declared in a course is exploratory"
-    )
-    gaps = (
-        "outcomes may be missing: whether a record has one is summed, too, in rounds before the last session, and the "
-        "table holds where nothing but the arm and the columns decides it, which no sum can test"
-    )
-    counted = (
-        "records that are left out are counted, by arm and by whether their outcome or a column cannot be read, at no "
-        "further price: a record is in that count or in the other sums"
-    )
-    return [
-        *([gaps] if schema.missing else []),
-        *([counted] if schema.left_out else []),
-        *([shared] if outcomes > 1 else []),
-        *([divided] if parts > 1 else []),
-    ]
-
-
 def _arm(names: Sequence[str], last: Transform | None) -> str | None:
     """Return the treatment's name, where columns have names.
 
@@ -304,3 +230,139 @@ def _check_codes(subgroups: Variable, texts: Categories | None) -> None:
         raise SchemaError(f"subgroups by {subgroups.name!r} must be of its texts, {', '.join(map(str, texts.values))}")
     if texts is None and not all(type(value) is int for value in subgroups.values):
         raise SchemaError(f"subgroups by {subgroups.name!r} must be of whole numbers, the codes in that column")
+
+
+def check_design(schema: EffectSchema) -> None:
+    """Refuse a probability or a trim out of range, or what goes with another design.
+
+    Raises:
+        SchemaError: naming the field.
+    """
+    if schema.probability is None:
+        settle(schema, trim=_checked_trim(schema.trim))
+    else:
+        settle(schema, probability=_checked_probability(schema.probability))
+        if schema.trim is not None and schema.missing is None:
+            raise SchemaError("trim must be left out of a trial: its probability is known")
+        if schema.estimand != "ate":
+            raise SchemaError("estimand must be 'ate' in a trial: all its estimands are one")
+    settle(schema, measure=_checked_measure(schema), balance=_checked_balance(schema.balance))
+    if schema.missing is not None:
+        _check_missing(schema)
+    if schema.left_out not in (None, "counted"):
+        raise SchemaError(f"left_out must be 'counted' or left out, got {schema.left_out!r}")
+    if schema.left_out and schema.groups:
+        raise SchemaError("left_out and groups do not go together: a record left out is in no group of sites")
+
+
+def _check_missing(schema: EffectSchema) -> None:
+    """Refuse missing outcomes where their weights are not proved, and a trim that is none of being observed."""
+    if schema.missing != "weights":
+        raise SchemaError(f"missing must be 'weights' or left out, got {schema.missing!r}")
+    if not isinstance(schema.probability, float):
+        raise SchemaError(
+            "missing='weights' is for trials of one probability: with a propensity of treatment beside that of being "
+            "observed two products of errors would add up, which no bound here holds; state complete cases instead"
+        )
+    beside = {
+        "measure": schema.measure,
+        "balance": schema.balance,
+        "subgroups": schema.subgroups,
+        "groups": schema.groups,
+        "several outcomes": len(schema.outcome_names or ()) > 1,
+    }
+    if named := [name for name, value in beside.items() if value]:
+        raise SchemaError(f"missing='weights' takes one outcome in all records, and no {named[0]}: leave one of both")
+    low, high = _LEAST_SEEN
+    trim: Any = schema.trim
+    if type(trim) not in (int, float) or not low <= trim <= high:
+        raise SchemaError(
+            f"trim must be a number from {low} to {high} where outcomes may be missing, got {trim!r}: records whose "
+            "published probability of being observed lies below it are left out; .5 is usual"
+        )
+    settle(schema, trim=float(trim))
+
+
+def _checked_probability(value: Any) -> float | tuple[float, ...]:
+    """Return a trial's probability of treatment, or one for each index of the roster where they differ.
+
+    Raises:
+        SchemaError: a value is out of range.
+    """
+    several = list(value) if isinstance(value, tuple | list) else [value]
+    least, most = _PROBABILITIES
+    for pi in several or [None]:
+        if not isinstance(pi, float | int) or isinstance(pi, bool) or not least <= pi <= most:
+            raise SchemaError(
+                f"probability must be a number from {least} to {most}, got {pi!r}: the one by which each record was "
+                "assigned, or one for each place of the roster; whole clinics or wards in one arm are no records' trial"
+            )
+    numbers = tuple(float(pi) for pi in several)
+    return numbers if isinstance(value, tuple | list) and len(set(numbers)) > 1 else numbers[0]
+
+
+def _checked_trim(trim: Any) -> float:
+    """Return the propensity beyond which records are excluded, where the treatment was not assigned.
+
+    Raises:
+        SchemaError: a value is out of range.
+    """
+    low, high = _TRIMS
+    if not isinstance(trim, float | int) or isinstance(trim, bool) or not low <= trim <= high:
+        raise SchemaError(
+            f"trim must be a number from {low} to {high} where nobody assigned the treatment, got {trim!r}: .1 is "
+            "usual; for a randomised trial give the probability of treatment instead"
+        )
+    return float(trim)
+
+
+def _checked_balance(balance: Any) -> float | None:
+    """Return the part of the last session that balance takes; None for none.
+
+    Raises:
+        SchemaError: a value is out of range.
+    """
+    if balance is None or (type(balance) in (int, float) and balance == 0):
+        return None
+    low, high = _BALANCES
+    if type(balance) not in (int, float) or not low <= balance <= high:
+        raise SchemaError(f"balance must be 0, or a number from {low} to {high}, got {balance!r}: .2 is usual")
+    return float(balance)
+
+
+def _checked_measure(schema: EffectSchema) -> Measure | None:
+    """Return the effect's measure: ``"ratio"``, ``"both"``, or None for a difference.
+
+    Raises:
+        SchemaError: another value, or a ratio where none is defined.
+    """
+    measure: Any = schema.measure
+    if measure in (None, "difference"):
+        return None
+    if measure not in get_args(Measure):
+        raise SchemaError(f"measure must be 'difference', 'ratio' or 'both', got {measure!r}")
+    if schema.probability is None:
+        raise SchemaError(
+            f"measure={measure!r} is for trials: its sums have no place for the share of records that a "
+            "propensity keeps; take the difference"
+        )
+    if schema.outcome[0] != 0:
+        raise SchemaError(f"measure={measure!r} needs outcomes from 0, got a range from {schema.outcome[0]:g}")
+    if schema.outcome_names is not None and len(schema.outcome_names) > 1:
+        raise SchemaError(f"measure={measure!r} takes one outcome: each ratio has a sum of its own below the line")
+    if schema.groups is not None:
+        raise SchemaError(f"measure={measure!r} and groups do not go together: sites' spread is one of differences")
+    return "ratio" if measure == "ratio" else "both"
+
+
+def ratio_cap(treated: float, others: float, ratio: float) -> float:
+    """Return the maximum of ``psi_1 - ratio psi_0``, with outcomes and lines from 0 to 1.
+
+    A record has psi_a = m_a + [in arm a] (y - m_a) / p_a. For treated records psi_1 is from 1 - 1 / p_1 to 1 / p_1 and
+    psi_0 from 0 to 1; for the others the reverse.
+
+    Args:
+        treated, others: the smallest probability of each arm.
+        ratio: the guess that is subtracted.
+    """
+    return max(1 / treated, 1 / treated - 1 + ratio, ratio / others, 1 + ratio * (1 / others - 1))

@@ -1,0 +1,111 @@
+"""Locks that go with their process: one holder of a file or folder at a time, also after a crash."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+from privstats import system
+from privstats.errors import PrivstatsError
+
+_BESIDE = ".lock"
+_LOOKS, _LOOK_SECONDS = 100, 0.01
+
+
+def lock(place: Path) -> int:
+    """Lock a folder, or a file that is created if missing, against every other process and object of this machine.
+
+    The lock is the system's, so it is released when the process ends, however that happens. Windows locks no folders:
+    there a file in it is locked.
+
+    Returns:
+        A handle for :func:`unlock`.
+
+    Raises:
+        BlockingIOError: another process or object holds the lock.
+        OSError: there is no such place, or it cannot be opened.
+        PrivstatsError: the system has no such locks.
+    """
+    folder = place.is_dir()
+    if folder and system.fcntl is None:
+        place, folder = place / _BESIDE, False
+    handle = system.open_private(place, os.O_RDONLY if folder else os.O_RDWR | os.O_CREAT)
+    try:
+        _take(handle)
+    except BaseException:
+        os.close(handle)
+        raise
+    return handle
+
+
+def _take(handle: int) -> None:
+    if system.fcntl is not None:
+        _take_from_looks(handle, system.fcntl)
+        return
+    if system.msvcrt is None:
+        raise PrivstatsError("this system has no locks that go with their process: run it on Linux, macOS or Windows")
+    try:
+        system.msvcrt.locking(handle, system.msvcrt.LK_NBLCK, 1)
+    except OSError as error:
+        raise BlockingIOError(*error.args) from None
+
+
+def _take_from_looks(handle: int, fcntl: Any) -> None:
+    """Take the lock; wait, a second at most, while only :func:`is_locked` has it, which holds it shared for an instant.
+
+    Raises:
+        BlockingIOError: another process or object holds it.
+    """
+    for _ in range(_LOOKS):
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if not _is_free(handle, fcntl):
+                raise
+            time.sleep(_LOOK_SECONDS)
+        else:
+            return
+    fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def _is_free(handle: int, fcntl: Any) -> bool:
+    """Return whether no process has the lock for itself."""
+    try:
+        fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    fcntl.flock(handle, fcntl.LOCK_UN)
+    return True
+
+
+def unlock(handle: int) -> None:
+    """Release a lock, also where a forked child holds the handle as well."""
+    if system.fcntl is not None:
+        system.fcntl.flock(handle, system.fcntl.LOCK_UN)
+    elif system.msvcrt is not None:
+        os.lseek(handle, 0, os.SEEK_SET)
+        system.msvcrt.locking(handle, system.msvcrt.LK_UNLCK, 1)
+    os.close(handle)
+
+
+def is_locked(place: Path) -> bool:
+    """Return whether another process or object holds the lock of a folder or file.
+
+    It is tried and released at once, on POSIX as a shared lock: one who takes the lock at this instant waits for it.
+    """
+    if not place.exists():
+        return False
+    if system.fcntl is None:
+        try:
+            handle = lock(place)
+        except BlockingIOError:
+            return True
+        unlock(handle)
+        return False
+    handle = os.open(place, os.O_RDONLY)
+    try:
+        return not _is_free(handle, system.fcntl)
+    finally:
+        os.close(handle)

@@ -1,0 +1,107 @@
+"""Build an effect's schema from declared columns: ranges or texts by name become maps, norms and names.
+
+The result is a schema like any other, and its bounds hold for any fields; a plan states the fields alone.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from privstats.errors import SchemaError
+from privstats.kinds.effect.checks import checked_range
+from privstats.transforms import ByArm, Centre, ConstantFeature, Levels, Numeric, Scale
+from privstats.transforms.categories import Categories
+
+
+def fields_of(
+    columns: Mapping[str, Any], treatment: str | Mapping[str, Any], outcome: Any, clip_norm: float | None
+) -> dict[str, Any]:
+    """Return the fields of an ``EffectSchema`` that follow from the declaration in ``EffectSchema.of``.
+
+    Raises:
+        SchemaError: a range without width, ranges of outcomes that differ, or the treatment among the columns.
+    """
+    if not isinstance(columns, Mapping) or not columns:
+        raise SchemaError("columns must give a public range (low, high) by name, such as {'age': (20, 90)}")
+    levels = _levels_of(columns, treatment, outcome)
+    (arm,) = (treatment,) if isinstance(treatment, str) else treatment
+    if arm in columns:
+        raise SchemaError(f"treatment {arm!r} must not be among the columns: it would explain itself away")
+    ranges = [_range_of(each, f"the range of {name!r}") for name, each in columns.items()]
+    width, further = len(ranges), levels[0].further if levels else 0
+    behind = (0.0,) * (1 + further)  # the arm, and texts beyond the second of a column
+    shared, names = _shared_range(outcome)
+    centred = Centre((*((low + high) / 2 for low, high in ranges), *behind))
+    scaled = Scale((*((high - low) / 2 for low, high in ranges), *(1.0 for _ in behind)))
+    return {
+        "features": 2 * (width + further + 1),
+        "clip_norm": math.sqrt(width + 1) if clip_norm is None else clip_norm,
+        "outcome": shared,
+        "outcome_names": names,
+        "transform": (*levels, centred, scaled, ConstantFeature(1.0), ByArm(width)),
+        "feature_names": (*columns, arm),
+    }
+
+
+def _is_worded(declared: Any, most: float = math.inf) -> bool:
+    """Return whether two or more texts stand where a range may."""
+    texts = isinstance(declared, tuple | list) and all(isinstance(each, str) for each in declared)
+    return texts and 2 <= len(declared) <= most
+
+
+def _levels_of(columns: Mapping[str, Any], treatment: str | Mapping[str, Any], outcome: Any) -> tuple[Levels, ...]:
+    """Return the declaration of all texts that stand in a range's place; none where there are none.
+
+    Raises:
+        SchemaError: a treatment that is no name, or names no two texts.
+    """
+    arm = {} if isinstance(treatment, str) else treatment
+    two = isinstance(arm, Mapping) and all(_is_worded(each, 2) for each in arm.values())
+    if not isinstance(arm, Mapping) or (arm == treatment and (len(arm) != 1 or not two)):
+        raise SchemaError(
+            "treatment must name the column of arms, whose values are 0 and 1, or both its texts, that of the others "
+            "first: {'arm': ('placebo', 'drug')}"
+        )
+    if _is_worded(outcome, 2):
+        raise SchemaError("outcome must name the column of these two texts: {'recovered': ('no', 'yes')}")
+    if not any(map(_is_worded, (*columns.values(), *arm.values(), *_goals_of(outcome).values()))):
+        return ()
+    worded = tuple(Categories(name, tuple(each)) for name, each in {**columns, **arm}.items() if _is_worded(each))
+    spread = tuple(place for place, each in enumerate(columns.values()) if _is_worded(each) and len(each) > 2)
+    outcomes = _goals_of(outcome) if any(map(_is_worded, _goals_of(outcome).values())) else {}
+    goals = (Categories(name, tuple(each)) if _is_worded(each) else Numeric(name) for name, each in outcomes.items())
+    return (Levels(worded, tuple(goals), spread),)
+
+
+def _goals_of(outcome: Any) -> Mapping[str, Any]:
+    """Outcomes by name; none where one has none."""
+    return outcome if isinstance(outcome, Mapping) else {}
+
+
+def _shared_range(outcome: Any) -> tuple[Any, tuple[str, ...] | None]:
+    """Return the one range of all outcomes, and their names where they have some; of two texts it is 0 to 1.
+
+    Raises:
+        SchemaError: they have several.
+    """
+    if not isinstance(outcome, Mapping):
+        return outcome, None
+    for name, each in outcome.items():
+        if _is_worded(each) and not _is_worded(each, 2):
+            raise SchemaError(f"outcome {name!r} must be a range or two texts, got {len(each)} texts")
+    ranges = {name: _range_of(each, f"the range of {name!r}") for name, each in outcome.items()}
+    if len(set(ranges.values())) != 1:
+        raise SchemaError(
+            "outcomes must share one public range, because their lines come from one sum: divide each by a public "
+            "number so that they do"
+        )
+    return next(iter(ranges.values())), tuple(ranges)
+
+
+def _range_of(declared: Any, field: str) -> tuple[float, float]:
+    """Return a public range; of two texts 0 to 1, and of more -1 to 1, which leaves columns of 0 and 1 as they are."""
+    if _is_worded(declared):
+        return (0.0, 1.0) if len(declared) == 2 else (-1.0, 1.0)
+    return checked_range(declared, field)
