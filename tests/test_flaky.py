@@ -40,6 +40,7 @@ def failed(tmp_path: Path) -> Path:
     return place
 
 
+@pytest.mark.ci
 @pytest.mark.slow
 def test_a_test_that_passes_at_its_second_run_is_named_and_one_that_fails_twice_is_red(
     failed: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]

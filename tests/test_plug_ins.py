@@ -101,6 +101,7 @@ def run(program: str, site: Path) -> None:
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.ci
 def test_a_head_of_another_package_is_fitted_saved_and_read_by_its_name(tmp_path: Path) -> None:
     site = install("nearest", tmp_path, "privstats.heads", HEAD)
     run(FITTED, site)
@@ -113,6 +114,7 @@ def test_a_list_of_heads_has_those_of_other_packages_and_imports_none(tmp_path: 
     run(LISTED, install("nearest", tmp_path, "privstats.heads", HEAD))
 
 
+@pytest.mark.ci
 def test_an_attack_of_another_package_is_listed_and_played(tmp_path: Path) -> None:
     run(PLAYED, install("aligned", tmp_path, "privstats.attacks", ATTACK))
 

@@ -18,6 +18,7 @@ def test_every_third_fails(how):
 """
 
 
+@pytest.mark.ci
 def test_failures_of_each_test_are_counted(tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch) -> None:
     (tmp_path / "pytest.ini").write_text("[pytest]\n")
     (tmp_path / "test_some.py").write_text(SOMETIMES)

@@ -9,6 +9,8 @@ a message under the derived key does not open.
 
 from __future__ import annotations
 
+from functools import cache
+
 from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric.mlkem import MLKEM768PrivateKey, MLKEM768PublicKey
 
@@ -21,6 +23,7 @@ CIPHERTEXT_BYTES = 1088
 SECRET_BYTES = 32
 
 
+@cache
 def require_support() -> None:
     """Refuse to begin where this machine's OpenSSL has no ML-KEM: no session falls back to X25519 alone.
 

@@ -128,6 +128,7 @@ def rng():
     return np.random.default_rng(0)
 
 
+@pytest.mark.ci
 def test_fedcgs_of_the_summed_moments_is_lda_of_all_records(world):
     head = heads.LDA(covariance="total").fit(world.clients.all_rows, world.clients.all_labels)
     X, _ = world.tests[0]

@@ -41,6 +41,7 @@ def unsolved(monkeypatch):
     monkeypatch.setattr(descent, "noise_multiplier", lambda epsilon, *_: float(math.isfinite(epsilon)))
 
 
+@pytest.mark.ci
 @pytest.mark.slow
 def test_it_stands_beside_the_heads_in_table_picture_and_document(opacus):
     axes = Axes(model=["central", "local"], alpha=[0.1, 10.0], epsilon=[8.0])

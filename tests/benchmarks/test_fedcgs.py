@@ -88,6 +88,7 @@ def test_a_source_that_is_left_out_is_all_of_the_test_and_none_of_the_training()
         assert (len(y), len(y_test)) == (len(X), len(X_test))
 
 
+@pytest.mark.ci
 def test_every_method_of_the_personalised_table_is_run():
     (_, rows), _ = personal.table_3(quick=True)
     assert set(published.TABLE_3) <= {row["row"] for row in rows}

@@ -241,6 +241,7 @@ def test_what_the_first_page_says_of_its_figures_is_so():
             assert at["refined"][f"eps {epsilon}"] > max(rivals)
 
 
+@pytest.mark.ci
 def test_a_row_of_clips_with_enough_splits_is_kept_and_another_is_measured(monkeypatch):
     rows = [{"data": name, "splits": 4 if name == "titanic" else 8} for name in clips.RAW]
     monkeypatch.setattr(clips, "results", lambda name: {clips.EXACT: rows})

@@ -154,6 +154,7 @@ def test_no_command_reads_tables_in_another_way():
         assert {"--encoding", "--separator", "--decimal"} <= found[name], name
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("name", COMMANDS)
 def test_a_table_says_the_same_however_it_is_written(privstats, folder, name):
     said = {}
@@ -166,6 +167,7 @@ def test_a_table_says_the_same_however_it_is_written(privstats, folder, name):
     assert said["plain"].strip()
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("word", ["none", "NA", "", "NaN"])
 @pytest.mark.parametrize("name", COMMANDS)
 def test_a_word_for_nothing_is_a_gap_to_every_command(privstats, folder, name, word):

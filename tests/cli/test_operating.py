@@ -66,6 +66,7 @@ def test_a_public_key_that_is_there_is_not_replaced(run, tmp_path, name):
     assert not (tmp_path / "other.pem").exists()
 
 
+@pytest.mark.ci
 def test_a_locked_identity_asks_for_its_passphrase(run, tmp_path, monkeypatch):
     asked = []
 

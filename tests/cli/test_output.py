@@ -67,6 +67,7 @@ def test_no_command_looks_for_itself() -> None:
     assert found == ["terminal.py"]
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("room", ["privstats", "threat_models"])
 def test_what_is_said_in_one_line_is_one_line(room: str) -> None:
     """``say`` escapes line ends, so a text of two lines would show them as they are written in Python."""

@@ -134,6 +134,7 @@ def test_declared_columns_are_told_cell_by_cell_and_against_the_cell_that_is_ask
     assert "not table-one" in other.stderr
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("what", ["classes", "rounds"])
 def test_a_classifier_of_declared_columns_is_a_scorecard(privstats, tmp_path, what):
     names = declared(tmp_path, what)

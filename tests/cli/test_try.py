@@ -49,6 +49,7 @@ def test_what_is_taken_for_public_comes_first(privstats, folder):
     assert sorted(path.name for path in folder.iterdir()) == ["north.csv", "south.csv", "try.html"]
 
 
+@pytest.mark.ci
 def test_no_cell_of_a_file_is_told_but_the_lists_that_are_said(privstats, folder):
     """Ids, notes and numbers of single records stand neither on the screen nor in a file."""
     done = privstats("try", "north.csv", "south.csv", *ASKED, "--keep", cwd=folder, code=0)
@@ -72,6 +73,7 @@ ANSWERS = (
 KINDS = {"dose": '"numeric"', "ward": '"categories"\nvalues = ["a", "b", "c"]', "even": '"truth"', "ill": '"truth"'}
 
 
+@pytest.mark.ci
 def test_what_is_said_to_come_next_runs_on_what_was_kept(privstats, folder):
     done = privstats("try", "north.csv", "south.csv", *ASKED, "--keep", cwd=folder)
     lines = done.stdout.partition("next:")[2].splitlines()
@@ -87,6 +89,7 @@ def test_what_is_said_to_come_next_runs_on_what_was_kept(privstats, folder):
         privstats(*command, *answers, cwd=folder, code=0)
 
 
+@pytest.mark.ci
 def test_files_are_read_as_each_is_written_and_the_next_commands_say_so_letter_by_letter(privstats, tmp_path):
     """In folders of their own, one with semicolons, decimal commas, CRLF and another encoding."""
     for seed, name in enumerate(("north", "south")):
@@ -114,6 +117,7 @@ def test_files_are_read_as_each_is_written_and_the_next_commands_say_so_letter_b
         privstats(*shlex.split(line)[1:], *answers, cwd=tmp_path, code=0)
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("name", ["[/red]m", "[bold red]m[/]", "$\\q$"])
 def test_a_name_of_a_column_is_text_on_the_screen_and_in_the_picture(privstats, folder, name):
     for path in folder.glob("*.csv"):
@@ -122,6 +126,7 @@ def test_a_name_of_a_column_is_text_on_the_screen_and_in_the_picture(privstats, 
     assert name in done.stdout.partition("how faintly cut points are seen")[2], done.stdout
 
 
+@pytest.mark.ci
 def test_the_plan_on_the_page_says_nothing_that_was_read_or_chosen_here(privstats, folder):
     privstats("try", "north.csv", "south.csv", *ASKED, "--delta", "1e-7", cwd=folder)
     page = (folder / "try.html").read_text()
@@ -131,6 +136,7 @@ def test_the_plan_on_the_page_says_nothing_that_was_read_or_chosen_here(privstat
     assert not [word for word in ("yes", "add-remove", "local", "1398") if word in plan]
 
 
+@pytest.mark.ci
 def test_a_page_of_a_rehearsal_is_replaced_and_another_file_is_not(privstats, folder):
     words = ("try", "north.csv", "south.csv", *ASKED, "--json")
     (folder / "try.html").write_text("mine")
@@ -142,6 +148,7 @@ def test_a_page_of_a_rehearsal_is_replaced_and_another_file_is_not(privstats, fo
     assert (folder / "try.html").read_text() != first
 
 
+@pytest.mark.ci
 def test_scripts_get_one_object(privstats, folder):
     done = privstats("try", "north.csv", "south.csv", *ASKED, "--json", "--out", "p.html", cwd=folder, code=0)
     found = json.loads(done.stdout)
@@ -153,6 +160,7 @@ def test_scripts_get_one_object(privstats, folder):
     assert (folder / "p.html").is_file()
 
 
+@pytest.mark.ci
 def test_ids_that_lost_a_character_in_decoding_are_nobodys_and_counted(privstats, folder):
     for name in ("north", "south"):
         first, *rows = (folder / f"{name}.csv").read_text().splitlines()[:241]
@@ -164,6 +172,7 @@ def test_ids_that_lost_a_character_in_decoding_are_nobodys_and_counted(privstats
     assert unowned in (folder / "try.html").read_text()
 
 
+@pytest.mark.ci
 def test_the_example_brings_two_hospitals(privstats, tmp_path):
     done = privstats("try", "--example", "--target", "ill", "--epsilon", "3", "--json", cwd=tmp_path, code=0)
     assert json.loads(done.stdout)["auc"] > 0.7

@@ -116,6 +116,7 @@ KILLED = """
 """
 
 
+@pytest.mark.ci
 def test_a_kill_between_mark_and_noise_loses_the_node_and_does_not_repeat_it(ledger: Ledger) -> None:
     program = textwrap.dedent(KILLED).format(root=ROOT, path=str(ledger.path))
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120)

@@ -62,6 +62,7 @@ def test_both_rounds_keep_the_promise_and_share_it_equally(model: str, adjacency
     assert found.promise.holds(found.mu)
 
 
+@pytest.mark.ci
 def test_the_second_round_starts_from_the_first_sum_at_length_16(released: Any) -> None:
     found, (first, second) = released
     said = second.plan.published
@@ -144,6 +145,7 @@ def test_noise_of_both_rounds_is_told_from_signal_by_a_sites_rows(released: Any,
     assert seen == pytest.approx([math.sqrt(2) * first.sigma["P"], first.sigma["P"]])
 
 
+@pytest.mark.ci
 def test_releases_of_two_courses_are_no_two_rounds(released: Any) -> None:
     found, (first, second) = released
     again = ps.simulate(found, shards(clients=MANY), rng=ps.randomness.seeded(3))
@@ -159,6 +161,7 @@ def test_releases_of_two_courses_are_no_two_rounds(released: Any) -> None:
     refused(ReleaseError, r"directions of parties; use heads\.PartyDiscriminant", ps.heads.LDA().fit_release, second)
 
 
+@pytest.mark.ci
 def test_attack_a_second_release_of_other_weights_or_another_promise_is_none(released: Any, tmp_path: Path) -> None:
     """It names the first release; neither it, nor one read from a file, is what follows from it."""
     found, (first, second) = released

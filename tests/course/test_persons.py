@@ -121,6 +121,7 @@ def steps(plan: ps.Plan, moved: np.ndarray) -> float:
     return math.fsum(float(((moved[place] / plan.noise.grid_sigma(each)) ** 2).sum()) for each, place in parts)
 
 
+@pytest.mark.ci
 @given(
     name=st.sampled_from(AVERAGED),
     adjacency=st.sampled_from(["add-remove", "replace-one"]),

@@ -139,6 +139,7 @@ def test_a_share_is_its_base_and_its_layers_and_the_layers_come_back_from_their_
         assert len(noise.layered_sigmas(layout.segments[segment])) == 4
 
 
+@pytest.mark.ci
 def test_the_draws_have_the_variances_that_the_noise_declares() -> None:
     plan = plan_of(ps.Cohort(8, 6, 1_000))
     segment = plan.layout.segments[1]

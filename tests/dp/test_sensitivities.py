@@ -71,6 +71,7 @@ def schema_of(statistic, **kwargs):
     return ClassSchema(3, 3, {"N": "NA", "A": "NA"}.get(statistic, "NA" + statistic), 1.7, **kwargs)
 
 
+@pytest.mark.ci
 @settings(deadline=None)
 @given(release=st.one_of(class_releases(), ridge_releases(), mean_releases()), adjacency=st.sampled_from(ADJACENCIES))
 def test_no_pair_of_records_moves_a_release_further_than_the_formula_says_and_some_pair_reaches_it(release, adjacency):

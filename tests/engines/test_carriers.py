@@ -99,6 +99,7 @@ def carried(carrier: Callable, schedule: Schedule) -> tuple[tuple[int, ...], np.
         return *carrier(study, schedule), study
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("carrier", CARRIERS)
 @given(schedule=schedules())
 def test_a_schedule_ends_in_the_exact_sum_of_what_arrived_or_in_none(carrier: str, schedule: Schedule) -> None:

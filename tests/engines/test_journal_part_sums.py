@@ -203,6 +203,7 @@ def some_sums(leader: JournaledServer, rng: random.Random) -> None:
             leader.sum_part(number)
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("first", [0, *FURTHER])
 def test_a_leader_killed_at_any_write_between_settled_parts_and_its_result_gives_the_exact_sum(
     tmp_path: Path, monkeypatch, first: int

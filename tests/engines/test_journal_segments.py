@@ -202,6 +202,7 @@ def comes_through(
     pytest.fail("it never comes through")
 
 
+@pytest.mark.ci
 @pytest.mark.usefixtures("small_parts")
 @pytest.mark.parametrize("first", [0, *FURTHER])
 def test_leader_and_helpers_killed_at_any_write_lose_nothing_that_was_answered(
@@ -264,8 +265,11 @@ class Disk:
                 path.write_bytes(b"".join(pages))
 
 
+SEEDS = [pytest.param(each, marks=pytest.mark.ci if each < 20 else pytest.mark.nightly) for each in range(3, 60)]
+
+
 @pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="the double finds files by their handles in /proc")
-@pytest.mark.parametrize("seed", [0, 1, 2, *(pytest.param(each, marks=pytest.mark.ci) for each in range(3, 60))])
+@pytest.mark.parametrize("seed", [0, 1, 2, *SEEDS])
 @pytest.mark.usefixtures("small_parts")
 def test_after_a_power_cut_at_any_write_it_opens_and_every_answer_stands(
     tmp_path: Path, monkeypatch, seed: int

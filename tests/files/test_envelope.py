@@ -311,6 +311,7 @@ def test_a_head_of_no_known_origin_says_so_after_a_file_too(tmp_path):
     assert heads.load(vector("privstats-head", 3)).provenance_.exact is False
 
 
+@pytest.mark.ci
 @given(
     one=st.dictionaries(st.text(max_size=3), st.lists(st.integers(0, 127), max_size=3), max_size=3),
     other=st.dictionaries(st.text(max_size=3), st.lists(st.integers(0, 127), max_size=3), max_size=3),

@@ -16,6 +16,7 @@ from tests.lengths import sized
 from threat_models.audits.hazard_worlds import audit_hazard_intervals
 
 
+@pytest.mark.ci
 def test_hazard_ratios_keep_their_claim() -> None:
     report = audit_hazard_intervals(course_of(3_000, 8.0), seeded(1), runs=30)
     assert not report.violated
@@ -33,6 +34,7 @@ def test_hazard_ratios_keep_their_claim_in_hundreds_of_releases(records: int, ep
     assert max(row[4] for row in report.rows) < 0.1
 
 
+@pytest.mark.ci
 def test_intervals_of_half_their_width_are_flagged(monkeypatch: pytest.MonkeyPatch) -> None:
     right = last_step.LastStep.interval
 
@@ -44,6 +46,7 @@ def test_intervals_of_half_their_width_are_flagged(monkeypatch: pytest.MonkeyPat
     assert audit_hazard_intervals(course_of(3_000, 8.0), seeded(1), runs=30).violated
 
 
+@pytest.mark.ci
 def test_the_command_takes_a_course(privstats: Any, tmp_path: Any) -> None:
     document.write(tmp_path / "study.toml", course_of(2_000, 8.0, by=None))
     done = privstats("audit", "inference", "study.toml", "--runs", "20", "--seed", "1", "--json", cwd=tmp_path)

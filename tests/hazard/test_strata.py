@@ -91,6 +91,7 @@ def test_a_person_keeps_the_bounds_in_every_stratum_whatever_is_published(data: 
     assert not np.asarray(added.H)[others].any()
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
 def test_the_audit_s_search_does_not_beat_the_bound_in_strata(adjacency: ps.dp.Adjacency) -> None:
     plan = replace(STRATIFIED, grid_bits=12, feature_names=("x0", "x1", "x2"))
@@ -175,6 +176,7 @@ def test_stratified_ratios_are_those_of_a_stratified_cox_model() -> None:
     assert np.abs(far).max() < 0.15
 
 
+@pytest.mark.ci
 def test_intervals_of_stratified_ratios_keep_their_claim() -> None:
     report = audit_hazard_intervals(_course(6_000, 30.0, PAIR), seeded(1), runs=20)
     assert not report.violated

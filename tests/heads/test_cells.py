@@ -83,6 +83,7 @@ def test_columns_come_in_any_order_and_container(lda):
     refused(ps.DataError, "lacks the column 'sex'", lda.predict, frame.drop(columns="sex"))
 
 
+@pytest.mark.ci
 def test_a_file_of_a_head_holds_the_columns_and_reads_unseen_texts_elsewhere(lda, tmp_path):
     lda.save(tmp_path / "ward.head")
     rows = {

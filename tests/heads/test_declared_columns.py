@@ -104,6 +104,7 @@ def targets(X: dict[str, list[object]]) -> np.ndarray:
     return 0.02 * (np.array(age) - 60) + 0.1 * (np.array(sodium) - 140)
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("head", [ps.heads.Ridge(), ps.heads.RefinedRidge(rounds=4)], ids=["Ridge", "RefinedRidge"])
 @pytest.mark.parametrize("cells", [TABLE, CLOSED], ids=["open", "closed"])
 def test_a_raw_table_is_regressed_on_under_the_whole_promise(head: Any, cells: Any, tmp_path: Any) -> None:

@@ -149,6 +149,7 @@ def two_groups(*groups):
     return ps.Release.exact(SCHEMA, ps.measure(SCHEMA, X, y))
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("records", [2, 3, 5, 10])
 def test_means_of_few_records_are_missed_in_one_of_twenty(records):
     rng, missed = np.random.default_rng(records), []
@@ -243,6 +244,7 @@ def test_a_column_of_0_and_1_is_printed_as_number_and_per_cent() -> None:
     assert "number of ones" in " ".join(found.summary().foot)
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("transform", [PLAIN, CENTRED])
 def test_shares_tests_and_differences_of_0_and_1_hold_under_noise(transform: tuple[Any, ...]) -> None:
     X, y = smokers(2)

@@ -159,6 +159,7 @@ class World:
         return {name: out[name] for name in out if name not in drawn}, {name: out[name] for name in drawn}
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("classes", [2, 3])
 def test_intervals_cover_the_population_under_noise(classes: int) -> None:
     world = World(classes)
@@ -264,6 +265,7 @@ def test_another_release_is_refused_by_its_kind() -> None:
         ps.inference.head_score(release)
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("share", [0.05, 0.5])
 def test_the_width_that_is_told_before_is_the_width_that_comes(share: float) -> None:
     """Of a head whose area is 0.8, in its own probabilities: log-odds are normal in both classes and calibrated."""
@@ -293,6 +295,7 @@ def test_a_plan_without_a_curve_tells_no_width() -> None:
         expected_area(counts, 0.5)
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("share", [0.07, 0.4])
 def test_the_width_that_is_told_of_the_head_as_it_is_is_the_width_that_comes(share: float) -> None:
     """The width of a head whose area is .8 was told of each head, here one of .65."""

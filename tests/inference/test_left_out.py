@@ -67,6 +67,7 @@ def test_the_table_has_records_left_out_by_arm_and_reason_and_they_add_up() -> N
     assert arms in text
 
 
+@pytest.mark.ci
 def test_counts_are_whole_and_never_below_zero_and_intervals_keep_their_level() -> None:
     """60 releases at epsilon 1: what noise moves each number by, and an arm's."""
     missed, releases = np.zeros(5), 60

@@ -222,6 +222,7 @@ def _cover(fitted: list[tuple[Any, Any]]) -> float:
     return float(((low <= curve) & (curve <= high))[filled].mean())
 
 
+@pytest.mark.ci
 def test_the_bands_of_a_closed_form_have_the_spread_of_its_noise() -> None:
     assert _cover([_noisy(5_000, 1.0, seed) for seed in range(12)]) >= 0.9
 

@@ -20,6 +20,7 @@ def words_in(source: str) -> Iterator[str]:
                 yield name
 
 
+@pytest.mark.ci
 def test_libraries_are_told_apart_in_one_room() -> None:
     files = {path.relative_to(PACKAGE).as_posix(): path.read_text("utf-8") for path in PACKAGE.rglob("*.py")}
     found = {name: sorted(set(words_in(text))) for name, text in files.items() if not name.startswith("intake/")}

@@ -2,9 +2,12 @@
 
 import re
 
+import pytest
+
 from tests.javascript.node import CLIENT, needs_node, node
 
 
+@pytest.mark.ci
 @needs_node
 def test_the_clients_own_tests_pass():
     done = node("--test", "test/")

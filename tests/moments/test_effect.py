@@ -153,6 +153,7 @@ def test_a_record_in_no_subgroup_is_refused_or_left_out_and_no_other_moves() -> 
         assert left == ps.measure(schema, np.delete(X, [4, 9], 0), np.delete(y, [4, 9]), published=said)
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("schema", [SEVERAL, DIVIDED], ids=["trial", "observed"])
 @pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
 @pytest.mark.parametrize("counts", [2.5, 0.5])

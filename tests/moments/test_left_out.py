@@ -74,6 +74,7 @@ def test_it_costs_nothing_and_a_wider_count_would(adjacency: Any) -> None:
     assert claimed == pytest.approx(2.4 if adjacency == "add-remove" else 4.8)
 
 
+@pytest.mark.ci
 @settings(max_examples=300)
 @given(st.data())
 def test_no_two_records_are_further_apart_than_is_claimed(data: Any) -> None:
@@ -99,6 +100,7 @@ def test_no_two_records_are_further_apart_than_is_claimed(data: Any) -> None:
     assert length(one - other) <= joint_mu(schema, sigmas, "replace-one") * (1 + 1e-9)
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
 @pytest.mark.parametrize(
     "sigmas", [{"N": 2.5, "O": 1.0, "e": 1.0}, {"N": 1.0, "O": 0.7, "e": 9.0}, {"N": 1.0, "O": 0.5, "e": 1.0}]

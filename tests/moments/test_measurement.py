@@ -61,6 +61,7 @@ def test_any_order_and_chunking_gives_the_same_bits(data):
     assert batches.clip_report == whole.clip_report
 
 
+@pytest.mark.ci
 @given(st.data())
 def test_containers_and_memory_orders_give_the_same_bits(data):
     schema = data.draw(class_schemas(statistics="NABSDTF"))

@@ -153,6 +153,7 @@ def test_every_record_keeps_the_bound_whatever_is_published(data: Any) -> None:
     assert ((t == 0) | (mapped.weights > 0)).all()
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
 @pytest.mark.parametrize("sigmas", [{"N": 2.5, "W": 2.5, "e": 1.0}, {"N": 90.0, "W": 90.0, "e": 1.0}])
 @UNTIL_FOUND

@@ -98,6 +98,7 @@ def cases(draw):
     return schema, weights, records
 
 
+@pytest.mark.ci
 @settings(deadline=None, max_examples=150)
 @given(cases())
 def test_no_pair_of_records_moves_more_than_the_one_sensitivity(case):

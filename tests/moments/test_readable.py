@@ -62,6 +62,7 @@ def test_one_blank_moves_no_other_record() -> None:
             assert (ps.measure(schema, table).T - before).tolist() == [*np.eye(5, dtype=int)[place]], (name, odd)
 
 
+@pytest.mark.ci
 @given(tables(), tables())
 @settings(suppress_health_check=list(HealthCheck))
 def test_counts_of_parts_add_up_in_every_container(left, right):

@@ -141,6 +141,7 @@ def test_a_sparse_entry_that_is_there_twice_is_refused():
         ps.measure(ps.ClassSchema(2, 40, "NA", 1.0), X, np.zeros(40, int))
 
 
+@pytest.mark.ci
 @given(st.data(), st.integers(2, 4), st.integers(2, 5), st.sampled_from([np.float64, np.float32, np.int8]))
 def test_tiles_of_classes_through_one_memory_are_those_of_fresh_arrays(data, classes, features, dtype):
     schema = ps.ClassSchema(classes, features, "NAS", clip_norm=4.0)

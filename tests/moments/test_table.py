@@ -61,6 +61,7 @@ def test_powers_are_counted_too(monkeypatch):
     assert counted == read(schema, TABLE, LABELS)
 
 
+@pytest.mark.ci
 @given(
     st.lists(table_values(1, 2, 3, 40, 65, "f", "m"), min_size=1, max_size=6),
     st.lists(st.sampled_from([0, 1]), min_size=6, max_size=6),

@@ -85,6 +85,11 @@ class Module:
         """The numbers of its lines of code."""
         return _numbers(self.text, self.tree)
 
+    @cached_property
+    def run(self) -> tuple[ast.AST, ...]:
+        """What of it runs at some time."""
+        return tuple(_run(self.tree))
+
     @property
     def lines(self) -> int:
         """How many lines of code it has."""
@@ -119,14 +124,26 @@ def code_lines(text: str, tree: ast.Module) -> int:
 
 
 def _numbers(text: str, tree: ast.Module) -> frozenset[int]:
+    """Tokens are read only where a text of several lines has a line that may be a comment or blank: that takes long."""
+    lines = text.split("\n")
+    silent = {number for number, line in enumerate(lines, 1) if line.strip()[:1] in ("", "#", "\\")}
+    docstrings: set[int] = set()
+    texts: set[int] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
+            docstrings.update(range(node.lineno, (node.end_lineno or node.lineno) + 1))
+        elif isinstance(node, ast.Constant | ast.JoinedStr) and node.end_lineno != node.lineno:
+            texts.update(range(node.lineno, (node.end_lineno or node.lineno) + 1))
+    held = _of_tokens(text) if silent & texts - docstrings else {*range(1, len(lines) + 1)} - silent
+    return frozenset(held - docstrings)
+
+
+def _of_tokens(text: str) -> set[int]:
     held: set[int] = set()
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
         if token.type not in _SILENT:
             held.update(range(token.start[0], token.end[0] + 1))
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
-            held.difference_update(range(node.lineno, (node.end_lineno or node.lineno) + 1))
-    return frozenset(held)
+    return held
 
 
 @dataclass(frozen=True)
@@ -175,13 +192,13 @@ class Graph:
         """By module, the others that it names in any way: also inside functions, and in a text such as
         ``import_module("privstats.heads")``."""
         return {
-            name: {*self._run_by(each, _run), *self._in_texts(each.tree)} - {name}
+            name: {*self._run_by(each, each.run), *self._in_texts(each.tree)} - {name}
             for name, each in self.modules.items()
         }
 
-    def _run_by(self, module: Module, imported: Callable[[ast.AST], Iterator[ast.AST]] | None = None) -> Iterator[str]:
+    def _run_by(self, module: Module, imported: Iterable[ast.AST] | None = None) -> Iterator[str]:
         bound: dict[str, str] = {}
-        for node in (imported or _at_load)(module.tree):
+        for node in _at_load(module.tree) if imported is None else imported:
             bound |= _packages_in(node)
             for source, alias in _names_in(node):
                 if found := self._resolved(source, alias.name):
@@ -191,7 +208,7 @@ class Graph:
                 if f"{source}.{alias.name}" in self.modules:
                     bound[alias.asname or alias.name] = f"{source}.{alias.name}"
             yield from (name for name in _modules_in(node) if name in self.modules)
-        for node in _run(module.tree):
+        for node in module.run:
             if isinstance(node, ast.Attribute):
                 yield from self._along(bound, node)
 
@@ -265,13 +282,17 @@ def _at_load(node: ast.AST) -> Iterator[ast.AST]:
 
 def _run(node: ast.AST) -> Iterator[ast.AST]:
     """What runs at some time: everything but annotations, which are never read."""
+    ahead = [node]
+    while ahead:
+        below = [child for each in _fields(ahead.pop()) for child in each if not _is_for_types(child)]
+        yield from below
+        ahead += below
+
+
+def _fields(node: ast.AST) -> Iterator[list[ast.AST]]:
     for field, value in ast.iter_fields(node):
-        if field in ("annotation", "returns"):
-            continue
-        for child in value if isinstance(value, list) else [value]:
-            if isinstance(child, ast.AST) and not _is_for_types(child):
-                yield child
-                yield from _run(child)
+        if field not in ("annotation", "returns"):
+            yield [child for child in (value if isinstance(value, list) else [value]) if isinstance(child, ast.AST)]
 
 
 def core_of(graph: Graph, budget: Mapping[str, dict[str, object]]) -> set[str]:
@@ -368,8 +389,7 @@ def drawers(graph: Graph) -> set[str]:
     return {
         name
         for name, each in graph.modules.items()
-        if not f"{name}.".startswith(f"{PACKAGE}.dp.")
-        and (graph.named[name] & SAMPLERS or any(_draws(node) for node in _run(each.tree)))
+        if not f"{name}.".startswith(f"{PACKAGE}.dp.") and (graph.named[name] & SAMPLERS or any(map(_draws, each.run)))
     }
 
 

@@ -40,6 +40,7 @@ def test_the_example_of_the_readme_loads_what_it_uses() -> None:
     assert len(names) <= 175, sorted(names)
 
 
+@pytest.mark.ci
 def test_a_check_of_a_plan_loads_no_machine_no_records_no_course_and_no_head(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
     loaded(RUN.format(["privstats", "plan", "init", "--example"]))

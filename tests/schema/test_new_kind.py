@@ -8,6 +8,8 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[2]
 MEAN = (ROOT / "privstats/kinds/mean.py").read_text("utf-8")
 COPIED = ("privstats", "threat_models", "tests")
@@ -48,6 +50,7 @@ def planted(copy: Path) -> set[str]:
     }
 
 
+@pytest.mark.ci
 def test_five_files_take_a_kind_from_plan_to_page(tmp_path: Path) -> None:
     """Every stop of ``test_contract``: layout, noise, certificate, checker, search, simulation, file, pages."""
     touched = planted(tmp_path)

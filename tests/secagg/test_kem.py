@@ -96,5 +96,6 @@ def test_a_machine_without_mlkem_is_told_what_to_install(monkeypatch: pytest.Mon
         raise UnsupportedAlgorithm("ML-KEM is not supported by this version of OpenSSL")
 
     monkeypatch.setattr(kem.MLKEM768PrivateKey, "from_seed_bytes", unsupported)
+    kem.require_support.cache_clear()
     with pytest.raises(LocalProtocolError, match="cryptography 48"):
         kem.require_support()

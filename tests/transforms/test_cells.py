@@ -143,6 +143,7 @@ def test_signs_count_as_bins_do():
     assert (whole[:, 3] > 0).sum() == counts[4]
 
 
+@pytest.mark.ci
 @given(
     st.lists(ps.testing.table_values("m", "f"), min_size=1, max_size=4),
     st.lists(ps.testing.table_values(1, 39, 40, 70), min_size=4, max_size=4),

@@ -77,6 +77,7 @@ def test_a_sweep_of_open_columns_takes_the_quantiles_of_its_records() -> None:
     assert with_quantile_cuts(found.plan, X) is found.plan
 
 
+@pytest.mark.ci
 def test_partitions_of_dask_take_the_declaration() -> None:
     frames = pytest.importorskip("dask.dataframe")
     pandas = pytest.importorskip("pandas")

@@ -18,9 +18,11 @@ in another session. Encapsulations are random: a repeated step yields different 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
 from hashlib import sha256, sha512
 from typing import cast
 
+from cryptography.hazmat.primitives.asymmetric.mlkem import MLKEM768PrivateKey
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from privstats.secagg import kem
@@ -64,8 +66,11 @@ class HybridSecrets(BoxKeys):
     def __init__(self, root: bytes | bytearray, graph: Graph, me: int) -> None:
         super().__init__(root)
         self._graph, self._me = graph, me
-        self._kem = kem.private_key(derive(root, "box-kem", size=kem.SEED_BYTES))
         self._pair_values: dict[bytes, list[int]] = {}
+
+    @cached_property
+    def _kem(self) -> MLKEM768PrivateKey:
+        return kem.private_key(derive(self._root, "box-kem", size=kem.SEED_BYTES))
 
     def advertise(
         self, opening: HybridOpen, context: bytes, me: int, identity: Identity, state: ClientState

@@ -10,6 +10,7 @@ from tests.heads.conftest import class_release, quick
 pytest.importorskip("torch")
 
 
+@pytest.mark.ci
 def test_fisher_mix_converges_to_the_bayes_boundary_of_its_samples(blobs):
     X, y = blobs(n=4000, spread=1.0)
     head = FisherMix(per_class=5000, dispersion=1.0, pooled_weight=1.0, weight_decay=0.0, max_rounds=60).fit(X, y)

@@ -121,6 +121,7 @@ def test_processes_killed_at_random_moments_lose_no_confirmed_report(tmp_path: P
     assert leader.deaths + helper.deaths == 5
 
 
+@pytest.mark.ci
 def test_a_leader_says_how_it_stands_and_ends_in_seconds(privstats, tmp_path: Path) -> None:
     port = free_port()
     study = at_port(study_of_devices(tmp_path, 5, 1), port)

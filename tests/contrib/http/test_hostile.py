@@ -234,6 +234,7 @@ def test_a_key_with_bodies_that_do_not_open_has_five_an_hour(calm) -> None:
     assert put(desk, study, 7, reports[7]) in ("201", "200")
 
 
+@pytest.mark.ci
 def test_500_good_senders_behind_one_address_are_all_taken(tmp_path: Path) -> None:
     with reporting(tmp_path, 500, 1, least=400) as (study, desk, run, reports):
         path = f"/v1/runs/{study.run}/reports"

@@ -50,6 +50,7 @@ def test_the_frozen_steps_are_the_librarys():
     assert json.loads(json.dumps(steps())) == FROZEN
 
 
+@pytest.mark.ci
 @needs_java
 @pytest.mark.slow
 def test_the_client_in_java_takes_the_frozen_steps(client, tmp_path):
@@ -63,6 +64,7 @@ def test_the_client_in_java_takes_the_frozen_steps(client, tmp_path):
         assert words in client(manifest, *wrong, *said(given), root=FROZEN["root"]).stderr
 
 
+@pytest.mark.ci
 @needs_java
 @pytest.mark.slow
 def test_the_release_counts_what_java_sent_to_the_engine(client, schema, tmp_path):

@@ -146,6 +146,7 @@ def test_room_counts_the_rows_of_persons_and_no_person_for_more_than_a_public_nu
         box.bring(file_of(tmp_path, PersonRows(rest.X, rest.y % 2, rest.persons)), lambda _: box.weigh(["anna"]))
 
 
+@pytest.mark.ci
 def test_a_study_of_patients_runs_in_a_folder_and_one_is_unlearned(tmp_path: Path, rng: np.random.Generator) -> None:
     stream = stream_of("increments", 3, deletions=True, epsilon=20.0)
     new_stream(tmp_path / "study", stream)

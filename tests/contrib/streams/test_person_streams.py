@@ -108,6 +108,7 @@ def played(folder: Path, stream: ps.Stream, way: dict[str, Any], rows: PersonRow
     return sums
 
 
+@pytest.mark.ci
 @settings(deadline=None)
 @given(
     mechanism=st.sampled_from(MECHANISMS),

@@ -49,6 +49,7 @@ def test_the_page_has_a_picture_of_each_table_and_the_distances(rows, tmp_path):
     assert len(distance_table(rows.distances).rows) == len(rows.distances)
 
 
+@pytest.mark.ci
 def test_the_command_writes_the_page(tmp_path):
     own, releases = released()
     ps.course.write(tmp_path / "study.toml", own)

@@ -77,6 +77,7 @@ def test_a_host_restored_in_place_is_refused_and_releases_no_second_time(tmp_pat
         Host.open(study.host)
 
 
+@pytest.mark.ci
 def test_a_party_of_a_course_restored_in_place_begins_no_round_a_second_time(tmp_path: Path) -> None:
     study = course_study(tmp_path)
     backup = backed_up(study.home(0))

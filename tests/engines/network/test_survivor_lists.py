@@ -61,6 +61,7 @@ def test_a_round_over_the_clients_of_the_first_sum_is_released(tmp_path: Path) -
     assert ended.releases[0].survivors == tuple(range(9))
 
 
+@pytest.mark.ci
 def test_attack_a_server_names_other_clients_in_a_round(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two sums whose lists differ by one client are that client; who forgets the first list is in both."""
     net, found = first_sum(tmp_path)

@@ -49,7 +49,8 @@ def _options() -> argparse.ArgumentParser:
 
 def _measured(data: Path) -> Path:
     """The suite once, with the lines that each test runs."""
-    command = [sys.executable, "-m", "pytest", "-q", "-n", "auto", "--cov=privstats", "--cov-context=test"]
+    command = [sys.executable, "-m", "pytest", "-q", "-n", "auto", "-m", "not nightly"]
+    command += ["--cov=privstats", "--cov-context=test"]
     environment = {**os.environ, "COVERAGE_FILE": str(data), "PYTHONPATH": str(ROOT)}
     subprocess.run([*command, "--cov-report="], cwd=ROOT, check=True, env=environment)
     return data

@@ -200,6 +200,7 @@ def test_too_few_shares_name_the_dispute_that_is_why() -> None:
     assert "5 of 6 shares of client 8's secret arrived; clients 0 could not use theirs: either they lie" in str(abort)
 
 
+@pytest.mark.ci
 @settings(max_examples=3 * settings.default.max_examples)
 @given(
     st.sampled_from(SMALL),

@@ -30,6 +30,7 @@ def test_a_frozen_total_is_the_plain_sum(name: str) -> None:
     assert session["total"] == ([sum(column) for column in columns] or [0, 0, 0])
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("name", [*ALL, *RANDOM_GRAPH])
 def test_a_second_implementation_sends_the_same_bytes(name: str) -> None:
     script = {**ALL, **RANDOM_GRAPH}[name]

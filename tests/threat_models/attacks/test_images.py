@@ -81,6 +81,7 @@ def test_a_decoder_without_what_it_needs_is_refused(rows, penalty, says):
     refused(DataError, says, Decoder.fit, np.ones((rows, 2)), np.ones((3, 4, 4)), penalty=penalty)
 
 
+@pytest.mark.ci
 def test_a_net_that_saw_no_image_draws_what_features_show():
     torch = pytest.importorskip("torch")
     images, _ = digit_images()

@@ -17,6 +17,7 @@ from threat_models.evaluate import Effort, evaluate
 from ..conftest import plan_of
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize(
     ("key_agreement", "row"), [(CLASSICAL, (1.0, None, "leaks")), (HYBRID, (0.0, 0.0, "no evidence"))]
 )

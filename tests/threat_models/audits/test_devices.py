@@ -30,6 +30,7 @@ def column(report, name):
     return [row[report.columns.index(name)] for row in report.rows]
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("name", PLANS)
 def test_no_roster_of_an_adversary_breaks_the_promise(name):
     report = audit_devices(target_of(PLANS[name]), seeded(7), runs=FEW)

@@ -40,12 +40,14 @@ def course_of(epsilon: float = 1.0, records: int = 2_000) -> ps.Effect:
     return ps.Effect.start(TRIAL, ps.Cohort(2, 2, records), made.promise(epsilon=epsilon, delta=1e-6))
 
 
+@pytest.mark.ci
 def test_the_search_finds_the_bound_and_no_more() -> None:
     report = audit_effects(target_of(course_of().plan), seeded(1), steps=20, starts=2)
     assert not report.violated
     assert max(row[4] for row in report.rows) > 0.999
 
 
+@pytest.mark.ci
 def test_the_search_tries_a_neighbour_that_is_left_out() -> None:
     """Of an exchange with a record that cannot be read N moves by 1, which costs most where N has little noise."""
     promise = made.promise(epsilon=1.0, delta=1e-6, adjacency="replace-one", shares={"N": 0.99, "e": 0.01})

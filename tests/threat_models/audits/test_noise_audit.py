@@ -69,6 +69,7 @@ def test_noise_that_is_left_at_every_level_is_audited_as_declared():
     assert {f"{name}{of}" for name in ("N", "all") for of in ("", " of 5", " of 6")} <= named
 
 
+@pytest.mark.ci
 def test_noise_that_a_level_lacks_is_a_violation_at_that_level(monkeypatch):
     """Clients of a sum of five open as if it were six, which no release could tell from its own levels."""
     private = target_of(layers_of())

@@ -55,6 +55,7 @@ def tables():
     yield ClassSchema(2, signs.width, "NAB", 1.0, transform=(signs,))
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("schema", [*tables()], ids=["classes", "ridge", "classes of signs"])
 def test_no_record_of_a_table_moves_more_than_the_claim(schema):
     report = audit_sensitivity(target(schema), seeded(1), starts=1)
@@ -67,6 +68,7 @@ def test_no_record_of_a_table_moves_more_than_the_claim(schema):
     assert not report.violated
 
 
+@pytest.mark.ci
 def test_codes_that_follow_from_the_type_of_a_column_are_found(monkeypatch):
     monkeypatch.setattr(cells, "read", bugs.read_by_type(cells.read))
     schema = next(tables())

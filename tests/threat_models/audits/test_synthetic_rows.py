@@ -11,8 +11,8 @@ from privstats.contrib.synthetic.course import Synthetic
 from privstats.randomness import seeded
 from threat_models.audits.synthetic_rows import Inference, Membership, inference, membership
 
-COLUMNS = [ps.Categories(name, ("a", "b", "c")) for name in "wxyz"]
-TARGET = dict.fromkeys("wxyz", "c")
+COLUMNS = [ps.Categories(name, ("a", "b", "c")) for name in "wxy"]
+TARGET = dict.fromkeys("wxy", "c")
 
 
 def _course(epsilon: float) -> Synthetic:
@@ -22,9 +22,10 @@ def _course(epsilon: float) -> Synthetic:
 
 def _records(count: int = 60) -> dict[str, list[str]]:
     rng = np.random.default_rng(0)
-    return {name: list(rng.choice(["a", "b"], count)) for name in "wxyz"}
+    return {name: list(rng.choice(["a", "b"], count)) for name in "wxy"}
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("epsilon", [1.0, 8.0])
 def test_membership_stays_below_the_promise(epsilon):
     found = membership(_course(epsilon), _records(), TARGET, seeded(1), trials=24)
@@ -32,6 +33,7 @@ def test_membership_stays_below_the_promise(epsilon):
     assert found.claimed == _course(epsilon).mu
 
 
+@pytest.mark.ci
 def test_a_broken_course_is_contradicted():
     """The same rows, claimed at a hundredth of what they cost."""
     honest = membership(_course(90.0), _records(), TARGET, seeded(2), trials=40)
@@ -40,8 +42,9 @@ def test_a_broken_course_is_contradicted():
     assert replace(honest, claimed=honest.claimed / 100).violated
 
 
+@pytest.mark.ci
 def test_a_hidden_attribute_is_guessed_no_better_than_the_promise_allows():
-    found = inference(_course(1.0), _records(), TARGET, "z", ("a", "b", "c"), seeded(3), trials=24)
+    found = inference(_course(1.0), _records(), TARGET, "y", ("a", "b", "c"), seeded(3), trials=24)
     assert not found.violated
     assert found.baseline == 1 / 3 < found.ceiling < 1
 

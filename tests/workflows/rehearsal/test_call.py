@@ -46,6 +46,7 @@ def _frames(folder: Path, kind: str) -> dict[str, Any]:
     return frames
 
 
+@pytest.mark.ci
 def test_the_numbers_and_the_page_are_those_of_the_files(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(folder)
     pages, facts = [], []

@@ -69,6 +69,7 @@ def test_with_little_noise_the_private_model_is_nearly_that_without(found):
     assert all(0.8 < each.value <= 1 for each in found.alone.values())
 
 
+@pytest.mark.ci
 def test_a_model_without_noise_is_made_of_all_records_however_many(found, monkeypatch):
     """At most 65,536 made it, and the joint model was made of all: the difference flattered the joint one."""
     north = found.opened.parties[0]
@@ -190,6 +191,7 @@ def test_what_cannot_be_rehearsed_is_one_sentence(files, changes, error, told):
         rehearsal.opened(files, replace(ASKED, **changes))
 
 
+@pytest.mark.ci
 def test_what_is_odd_in_one_file_is_told_with_its_name_and_before_anything_is_computed(files, tmp_path, recwarn):
     """All wards of one file were "other" without a word, and a warning of dates named no file."""
     north, south = tmp_path / "north.csv", tmp_path / "south.csv"
@@ -278,6 +280,7 @@ def test_the_area_is_the_share_of_pairs_in_order():
     assert found.error == pytest.approx(np.std(again), rel=0.15), "a random score has this spread"
 
 
+@pytest.mark.ci
 def test_errors_are_the_spread_over_other_records_of_both_and_of_whole_persons():
     """Four rows of a person at a time; by the rows alone the error would be half of what it is."""
     rng, ids = np.random.default_rng(1), np.repeat(np.arange(200), 4).astype(object)

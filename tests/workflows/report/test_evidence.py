@@ -111,6 +111,7 @@ def of_protocol(protocol: str) -> ps.Plan:
     return PLAN if protocol == "interactive" else replace(PLAN, protocol=protocol, panel=PANEL)
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("protocol", sorted(PROTOCOLS))
 def test_the_bill_is_cyclonedx_and_the_same_for_everybody(protocol: str) -> None:
     from cyclonedx.schema import SchemaVersion

@@ -34,6 +34,7 @@ SCHEMAS = st.one_of(
 )
 
 
+@pytest.mark.ci
 @given(schema=SCHEMAS, owner=st.lists(st.integers(0, 5), min_size=90, max_size=90), data=st.data())
 def test_the_unmasked_integers_equal_the_centralised_ones_over_the_survivors(schema, owner, data):
     order = data.draw(st.permutations(range(6)), label="which client holds which part")

@@ -71,6 +71,7 @@ def test_a_mean_first_is_carried_like_any_course(tmp_path: Path) -> None:
     assert [study.account(peer).mu for peer in range(CLIENTS)] == pytest.approx([study.course.mu] * CLIENTS)
 
 
+@pytest.mark.ci
 @pytest.mark.usefixtures("silent")
 @pytest.mark.filterwarnings("ignore::privstats.errors.UnreadableRecordsWarning")
 def test_cut_points_and_what_follows_are_carried_like_any_course(tmp_path: Path, fails: Any) -> None:

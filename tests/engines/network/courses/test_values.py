@@ -65,6 +65,7 @@ def test_the_map_is_sent_once_in_a_course_and_the_head_is_that_of_the_releases(
     assert not any(net.logs.values())
 
 
+@pytest.mark.ci
 def test_two_rounds_of_parties_are_run_and_charged_between_machines(tmp_path: Path) -> None:
     course = ps.PartyRounds.within(parties_plan(model="distributed"))
     study = course_study(tmp_path, course)
@@ -126,6 +127,7 @@ def test_a_party_without_the_named_map_asks_for_it_and_takes_part_in_nothing_bef
     assert Folder.open(desk.home).values(2) == desk.host.folder.values(2)
 
 
+@pytest.mark.ci
 def test_a_party_whose_map_is_damaged_or_another_takes_part_in_nothing(desk: Desk) -> None:
     held = values_of(desk.home, 1)
     other = dict(Published.load(held).read())

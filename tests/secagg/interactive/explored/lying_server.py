@@ -5,8 +5,9 @@ but what it is told, so each client is walked through alone, against everything 
 then every choice of one walk for each client is held together, as far as the signatures that it needs exist in it.
 """
 
+import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from itertools import product
 
@@ -242,16 +243,34 @@ class Judgement:
 
 def judged(server: LyingServer, walks: Mapping[int, set[Walk]]) -> Judgement:
     """Hold all walks together that can be: who showed a signature of a client needs that client to have made it."""
-    honest, choices, unmasked, breaches = sorted(walks), 0, 0, set()
-    for chosen in product(*(sorted(walks[k], key=repr) for k in honest)):
-        together = dict(zip(honest, chosen, strict=True))
-        if not _can_be(together):
+    honest, choices, unmasked = sorted(walks), 0, 0
+    seen: dict[tuple[Walk, ...], dict[int, Walk]] = {}
+    for alike in product(*(_by_signatures(walks[k]) for k in honest)):
+        if not _can_be({k: each[0] for k, each in zip(honest, alike, strict=True)}):
             continue
-        choices += 1
-        if any(walk.signers is not None for walk in chosen):
-            unmasked += 1
-            breaches |= set(_breaches(server, together))
+        count = math.prod(map(len, alike))
+        choices += count
+        if any(each[0].signers is not None for each in alike):
+            unmasked += count
+            for chosen in product(*(dict.fromkeys(map(_judged_by, each)) for each in alike)):
+                seen.setdefault(chosen, dict(zip(honest, chosen, strict=True)))
+    breaches = {breach for together in seen.values() for breach in _breaches(server, together)}
     return Judgement(choices, unmasked, frozenset(breaches))
+
+
+def _by_signatures(walks: set[Walk]) -> list[list[Walk]]:
+    """Group walks that can be together with the same walks of others."""
+    found: dict[tuple[Statement | None, frozenset[int] | None], list[Walk]] = {}
+    for walk in walks:
+        found.setdefault((walk.signed, walk.signers), []).append(walk)
+    return list(found.values())
+
+
+def _judged_by(walk: Walk) -> Walk:
+    """Return a walk without what no breach depends on: whose signatures it saw, and a list that it signed in vain."""
+    if walk.signers is None:
+        return replace(walk, signed=None)
+    return replace(walk, signers=frozenset())
 
 
 def _can_be(together: Mapping[int, Walk]) -> bool:
