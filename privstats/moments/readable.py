@@ -310,8 +310,8 @@ def _dense(tile: Any) -> NDArray[Any]:
     """A tile of any container as an array; a sparse row in which one entry occurs twice is NaN."""
     if not isinstance(tile, csr_array):
         return dense(tile)
+    rows: NDArray[Any] = tile.toarray()
     if len(repeated := repeated_rows(tile)):
-        tile = tile.toarray().astype(np.float64)
-        tile[repeated] = np.nan
-        return tile
-    return tile.toarray()
+        rows = rows.astype(np.float64)
+        rows[repeated] = np.nan
+    return rows

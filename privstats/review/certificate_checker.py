@@ -16,7 +16,6 @@ import tomllib
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from fractions import Fraction
-from functools import cache
 from itertools import islice, product
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -186,7 +185,6 @@ def power(x: Fraction) -> tuple[int, int]:
     return low, high
 
 
-@cache
 def tail(s: int) -> tuple[int, int]:
     """P(Z > s / ONE), in units of 1 / ONE: 1/2 - phi(s) (s + s^3 / 3 + s^5 / 15 + ...), all terms positive."""
     if s < 0:
