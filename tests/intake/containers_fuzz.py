@@ -24,15 +24,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from decimal import Decimal
-<<<<<<< HEAD
 from functools import cache, lru_cache
-=======
-<<<<<<< HEAD
-from functools import cache, lru_cache
-=======
-from functools import cache
->>>>>>> ad164b0ec6d954f2e08a58cf1b6a436d4b3e0224
->>>>>>> 5d5d0eae85b7eab227252d5d540986aab0d18b35
 from pathlib import Path
 from typing import Any
 
@@ -334,20 +326,9 @@ def verdict(name: str, table: Table, folder: Path) -> Verdict | None:
         return None
     with warnings.catch_warnings(action="ignore"):
         try:
-<<<<<<< HEAD
             parts = (table.both, table.more, table.base)  # most of what a container cannot hold is in both
             both, more, base = (_outcome(name, rows, table, folder) for rows in parts)
             return _verdict(name, table, folder, base, more, both)
-=======
-<<<<<<< HEAD
-            parts = (table.both, table.more, table.base)  # most of what a container cannot hold is in both
-            both, more, base = (_outcome(name, rows, table, folder) for rows in parts)
-            return _verdict(name, table, folder, base, more, both)
-=======
-            base, more, both = (_outcome(name, rows, table, folder) for rows in (table.base, table.more, table.both))
-            return _verdict(name, table, listed or _listed(table, folder), base, more, both)
->>>>>>> ad164b0ec6d954f2e08a58cf1b6a436d4b3e0224
->>>>>>> 5d5d0eae85b7eab227252d5d540986aab0d18b35
         except NotHeldError:
             return None
 
@@ -369,23 +350,11 @@ def _verdict(name: str, table: Table, folder: Path, base: Outcome, more: Outcome
         alone = set(base.digests) - set(more.digests or ())
         if moved := sorted(person for person in alone if both.digests.get(person) != base.digests[person]):
             broken["digests"] = f"those of {moved[:4]} differ"
-<<<<<<< HEAD
-=======
-<<<<<<< HEAD
->>>>>>> 5d5d0eae85b7eab227252d5d540986aab0d18b35
     container = CONTAINERS[name]
     if container.keeps and name != "list" and not (container.types_ids and _has_narrow_ids(table)):
         listed = _listed(table)
         if not listed.refusal and (gap := both.sums - listed.sums).any():
             broken["alike"] = f"off by {gap[gap != 0][:4].tolist()}"
-<<<<<<< HEAD
-=======
-=======
-    keeps = CONTAINERS[name].keeps and name != "list" and not _loses_narrow_ids(name, table)
-    if keeps and not listed().refusal and (gap := both.sums - listed().sums).any():
-        broken["alike"] = f"off by {gap[gap != 0][:4].tolist()}"
->>>>>>> ad164b0ec6d954f2e08a58cf1b6a436d4b3e0224
->>>>>>> 5d5d0eae85b7eab227252d5d540986aab0d18b35
     return Verdict(broken)
 
 
