@@ -182,7 +182,7 @@ def test_a_server_that_left_out_every_disputed_owner_would_serve_the_liar(
     monkeypatch.setattr(
         blame,
         "admitted",
-        lambda checked, failed, _: frozenset(checked) - {owner for each in failed.values() for owner in each},
+        lambda checked, failed, _, **__: frozenset(checked) - {owner for each in failed.values() for owner in each},
     )
     session = session_of(10, 7, 2, **lie)
     abort = session.play()
