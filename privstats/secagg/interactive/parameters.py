@@ -10,28 +10,24 @@ from __future__ import annotations
 import hashlib
 import math
 from dataclasses import asdict, dataclass
-from typing import Any, ClassVar, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, get_args
 
 import msgspec
 
 from privstats.encoding.ring import Group
 from privstats.errors import PlanError
-from privstats.secagg.interactive.random_graph import (
-    CERTAIN,
-    DISPUTES,
-    FailureBounds,
-    failure_bounds,
-    failures,
-    left_out,
-    solve_sparse,
-)
 from privstats.secagg.keys import CLASSICAL, HYBRID, KEY_AGREEMENTS
 from privstats.secagg.machines import check_levels
+
+if TYPE_CHECKING:
+    from privstats.secagg.interactive.random_graph import FailureBounds
 
 StepName: TypeAlias = Literal["advertise", "share", "check", "mask", "agree", "unmask", "done", "failed"]
 
 STEP_NAMES: tuple[StepName, ...] = ("advertise", "share", "check", "mask", "agree", "unmask")
 UPLOAD_STEP: StepName = "mask"
+DISPUTES = 1
+"""The most neighbours with which a client of version 4 may be in dispute in a random graph: see docs/theorems.md, 8."""
 
 SUITE = b"privstats/secagg/3 X25519 Ed25519 HKDF-SHA256 AES-256-GCM"
 HYBRID_SUITE = b"privstats/secagg/4 X25519 ML-KEM-768 Ed25519 HKDF-SHA256 AES-256-GCM"
@@ -144,11 +140,17 @@ class Parameters:
         ``min_survivors``; in version 4's random graphs more. There a lying server can leave out of the sum whoever is
         in dispute with all its neighbours in it.
         """
+        if not self.disputes:
+            return self.min_survivors
+        from privstats.secagg.interactive.random_graph import left_out
+
         return self.min_survivors + left_out(self.clients, self.neighbours, self.disputes)
 
     @property
     def bounds(self) -> FailureBounds:
         """The remaining failure probabilities, as log2; minus infinity in the complete graph."""
+        from privstats.secagg.interactive.random_graph import CERTAIN, failure_bounds
+
         if self.complete:
             return CERTAIN
         return failure_bounds(
@@ -181,6 +183,8 @@ class Parameters:
         The union of connectivity, privacy and, if :attr:`server_may_lie`, a lying server. Liveness is not among them: a
         session that ends without a sum reveals no client.
         """
+        if self.complete:
+            return 0.0
         bounds = self.bounds
         counted = [bounds.connectivity, bounds.privacy]
         if self.server_may_lie:
@@ -211,7 +215,12 @@ class Parameters:
             "nothing about inputs",
             KEY_AGREEMENTS[self.key_agreement],
         )
-        return [thresholds, *trust, *self._listing(), *self._framing(), *failures(self.bounds, self.server_may_lie)]
+        sentences = [thresholds, *trust, *self._listing(), *self._framing()]
+        if self.complete:
+            return sentences
+        from privstats.secagg.interactive.random_graph import failures
+
+        return [*sentences, *failures(self.bounds, self.server_may_lie)]
 
     def _listing(self) -> list[str]:
         """The sentence on why a list needs more clients than a sum; none where it does not."""
@@ -297,6 +306,8 @@ class Parameters:
         if graph == "complete" or (graph == "auto" and clients <= COMPLETE_LIMIT):
             neighbours, threshold = clients - 1, (clients + colluders) // 2 + 1
         else:
+            from privstats.secagg.interactive.random_graph import solve_sparse
+
             robust = graph != "sparse"
             disputes = DISPUTES if key_agreement == HYBRID else 0
             solution = solve_sparse(

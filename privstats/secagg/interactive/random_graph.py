@@ -19,8 +19,6 @@ from privstats.errors import PlanError
 
 _CONNECTIVITY, _PRIVACY, _LIVENESS = -40.0, -40.0, -30.0
 _MAX_NEIGHBOURS = 255
-DISPUTES = 1
-"""The most neighbours with which a client of version 4 may be in dispute in a random graph: see docs/theorems.md, 8."""
 
 
 @dataclass(frozen=True)
