@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privstats.dp.gaussian import Guarantee, gaussian_epsilon, gaussian_mu
+from privstats.dp.gaussian import Guarantee, compose, gaussian_epsilon, gaussian_mu
 from privstats.dp.privacy import MODELS, Model, Privacy, TrustModel
 from privstats.dp.samplers import MAX_SIGMA
 from privstats.dp.sensitivities import allocate, apart, checked_shares, sensitivity, unit_mu
@@ -267,9 +267,7 @@ def calibrate(
             "because the guarantee rests on the noise of honest survivors"
         )
     if privacy.pure:
-        from privstats.dp.pure import calibrate_pure
-
-        return calibrate_pure(schema, privacy, honest_shares)
+        return _calibrate_pure(schema, privacy, honest_shares)
     shares = checked_shares(schema, privacy.shares)
     mu = gaussian_mu(privacy.epsilon * trust.margin, privacy.delta * trust.margin)
     sigma = _levels(schema, privacy, shares, mu)
@@ -280,6 +278,23 @@ def calibrate(
     for segment in layout.segments:
         _check_grid(noise, segment)
     return noise
+
+
+def _calibrate_pure(schema: Schema, privacy: Privacy, honest_shares: int) -> Noise:
+    from privstats.dp.pure import check_scales, laplace_mu, laplace_sigma, pure_shares, scales_of, unit_l1
+
+    shares = pure_shares(schema, privacy.shares)
+    scales = scales_of(schema, privacy, shares)
+    check_scales(scales)
+    promised = {s: scale * privacy.trust.margin for s, scale in scales.items()}  # at which epsilon is spent in full
+    mus = laplace_mu(schema, promised, privacy.adjacency, privacy.max_records_per_client or 1)
+    rows = []
+    for s, share in shares.items():
+        steps, sigma = schema.scale_of(s), laplace_sigma(scales[s])
+        bound, epsilon = unit_l1(schema, privacy, s), privacy.epsilon * share
+        rows.append(NoiseRow(s, bound / steps, sigma / steps, mus[s], epsilon, share))
+    promise = (compose(mus.values()), privacy.epsilon, 0.0)
+    return Noise(privacy.model, honest_shares, *promise, tuple(rows), laplace=tuple(scales.items()))
 
 
 def _check_members(trust: TrustModel, members: int) -> None:

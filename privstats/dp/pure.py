@@ -1,8 +1,8 @@
 """Calibrate pure epsilon (delta = 0): exact L1 sensitivities, scales of Laplace noise, and the implied Gaussian DP.
 
 The module mirrors ``sensitivities`` in the L1 norm, which Laplace noise needs. Proofs: docs/sensitivity.md and
-docs/privacy.md. Plans with delta = 0 alone use this module: ``calibration`` calls :func:`calibrate_pure` for them,
-``samplers`` draws the noise, and the ledger adds epsilons up.
+docs/privacy.md. Only plans with delta = 0 use this module: ``calibration`` builds their noise from it, ``samplers``
+draws the noise, and the ledger adds epsilons up.
 """
 
 from __future__ import annotations
@@ -14,8 +14,6 @@ from typing import Any
 
 from scipy.special import erfinv, ndtri
 
-from privstats.dp.calibration import Noise, NoiseRow
-from privstats.dp.gaussian import compose
 from privstats.dp.privacy import Adjacency, Privacy
 from privstats.dp.samplers import MAX_SCALE
 from privstats.dp.sensitivities import checked_shares, default_shares, grid_sensitivity
@@ -201,27 +199,12 @@ def pure_shares(schema: Schema, shares: Mapping[str, float] | None) -> dict[str,
     return {statistic: root / total for statistic, root in roots.items()}
 
 
-def calibrate_pure(schema: Schema, privacy: Privacy, honest_shares: int) -> Noise:
-    """Return the Laplace noise of a promise with delta = 0.
+def check_scales(scales: Mapping[str, float]) -> None:
+    """Refuse a scale, in grid steps by statistic, that no sampler can draw.
 
     Raises:
-        PlanError: a statistic has no L1 sensitivity here, a share is missing, or a scale is too large to draw.
+        PlanError: naming the statistic.
     """
-    shares = pure_shares(schema, privacy.shares)
-    scales = scales_of(schema, privacy, shares)
-    _check_scales(scales)
-    promised = {s: scale * privacy.trust.margin for s, scale in scales.items()}  # at which epsilon is spent in full
-    mus = laplace_mu(schema, promised, privacy.adjacency, privacy.max_records_per_client or 1)
-    rows = []
-    for s, share in shares.items():
-        steps, sigma = schema.scale_of(s), laplace_sigma(scales[s])
-        bound, epsilon = unit_l1(schema, privacy, s), privacy.epsilon * share
-        rows.append(NoiseRow(s, bound / steps, sigma / steps, mus[s], epsilon, share))
-    promise = (compose(mus.values()), privacy.epsilon, 0.0)
-    return Noise(privacy.model, honest_shares, *promise, tuple(rows), laplace=tuple(scales.items()))
-
-
-def _check_scales(scales: Mapping[str, float]) -> None:
     for statistic, scale in scales.items():
         if scale > MAX_SCALE:
             remedy = "raise its share" if statistic in ("N", "T") else "lower grid_bits"  # counts have their own grid
