@@ -88,8 +88,8 @@ def _cell(schema: ps.EffectSchema, world: str, records: int, epsilon: float, run
     for _ in range(runs):
         table = ps.inference.effect(played(course, *made.draw(schema, records, chance), rng))
         low, high = table.conf_int()
-        told, missed = told + table.told, missed + (not low <= made.truth(schema, population_of(table)) <= high)
-        widths += [(high - low) / 2] * table.told
+        told, missed = told + table.reported, missed + (not low <= made.truth(schema, population_of(table)) <= high)
+        widths += [(high - low) / 2] * table.reported
     return {
         "records": records,
         "epsilon": epsilon,

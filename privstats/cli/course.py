@@ -219,7 +219,6 @@ def show(path: CourseFile) -> None:
 
 
 def _facts(course: Written, promise: Promise | None) -> dict[str, Any]:
-    """A course and its cost, for scripts."""
     from privstats.course.promise import total_of
 
     total = total_of(course)
@@ -327,7 +326,6 @@ def rehearse(
 
 
 def _saved(places: Sequence[Path], releases: Sequence[ps.Release | None]) -> list[Path]:
-    """Save each release at its place, and return the places of those that there are."""
     held = [(place, release) for place, release in zip(places, releases, strict=False) if release is not None]
     for place, release in held:
         release.save(place)

@@ -185,5 +185,4 @@ def _document(account: Account) -> dict[str, Any]:
 
 
 def _plain(entry: Spend) -> dict[str, Any]:
-    """Return an entry with its bytes in hex."""
     return {name: value.hex() if isinstance(value, bytes) else value for name, value in asdict(entry).items()}

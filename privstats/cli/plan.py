@@ -209,7 +209,6 @@ def _of_course(plan: ps.Plan, above: tuple[Path, ps.course.Course] | None) -> li
 
 
 def _checked(plan: ps.Plan, budget: ps.Budget, unread: UnreadStatistics, course: str | None) -> dict[str, Any]:
-    """Return the output of ``check`` for scripts."""
     return {
         "digest": plan.digest,
         "course": course,

@@ -129,7 +129,6 @@ def _signed(path: Path) -> bool:
 
 
 def _facts(release: ps.Release, signed: bool, course: str) -> dict[str, Any]:
-    """Return a release for people and scripts; of a course with what all its sessions promise."""
     plan, budget = release.plan, release.budget
     return {
         "plan_digest": plan.digest,

@@ -269,7 +269,6 @@ def _require_ids(privacy: Any, persons: Any) -> None:
 
 
 def _require_admitted(course: Course, X: Any, y: Any, persons: Any) -> None:
-    """Refuse records that a later round would refuse."""
     if admits := admits_of(course):
         privacy: Any = course.first.privacy
         how = () if persons is None else (measured_by_person(privacy, persons),)
@@ -277,7 +276,6 @@ def _require_admitted(course: Course, X: Any, y: Any, persons: Any) -> None:
 
 
 def _charge(ledger: Paid, dataset: str | None) -> Charge | None:
-    """Return the account to charge; None for ``"uncharged"``."""
     if isinstance(ledger, str) and ledger == "uncharged" and dataset is None:
         return None
     from privstats.course.paid import charge_named

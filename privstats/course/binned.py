@@ -168,7 +168,6 @@ class Binned(Planned):
 
     @property
     def _plan(self) -> Plan:
-        """Plan at the origin of the course that follows."""
         return _origin(self._rest)
 
     @cached_property
@@ -275,12 +274,10 @@ class Binned(Planned):
         return grid, known
 
     def _counts(self, grid: Grid) -> Plan:
-        """Return the plan of counts in these cells."""
         share, rest = self.counting.share, (self._rest.mu / mu_of(self._plan)) ** 2
         return _count_plan(self._plan, grid, rest * share / (1 - share) / self.counting.sessions)
 
     def _behind(self, edges: Mapping[str, Sequence[float]]) -> Planned:
-        """Return the course that follows, its columns closed by these cut points."""
         origin, *_ = fields(self._rest)  # type: ignore[arg-type]
         plan = self._plan
         cells, *maps = plan.schema.transform
@@ -321,7 +318,6 @@ def open_cells(plan: Plan) -> Cells:
 
 
 def _origin(course: Planned) -> Plan:
-    """Return the plan that is the origin of a course."""
     origin, *_ = fields(course)  # type: ignore[arg-type]
     plan: Plan = getattr(course, origin.name)
     return plan

@@ -147,17 +147,16 @@ def course_beside(path: str | os.PathLike[str]) -> tuple[Path, Written] | None:
         >>> place.name, course.epochs
         ('ward.toml', 4)
     """
-    path_given = place = Path(path)
+    requested = place = Path(path)
     while (above := place.with_suffix("").with_suffix(place.suffix)) != place and above.is_file() and is_course(above):
         place = above
-    if place == path_given:
+    if place == requested:
         return None
     course = read(place)
-    return (place, course) if path_given.name in texts(place.name, course) else None
+    return (place, course) if requested.name in texts(place.name, course) else None
 
 
 def _with_promise(course: Written, promise: Promise | None) -> Written:
-    """Return the course with its promise, which it must keep."""
     tables: dict[str, Any] = {"promise": promise}
     own = promise is not None and course_kind(course).promise == "own"  # a stream's plan holds it already
     return replace(course, **tables) if own else course  # type: ignore[type-var]

@@ -312,7 +312,7 @@ class Effect(Planned):
 
     def _content(self) -> bytes:
         content = msgspec.json.encode((self.plan.digest, self.share, self.rounds, self.retries))
-        return content if self.analysis is None else content + self.analysis.said
+        return content if self.analysis is None else content + self.analysis.content
 
     def next(self, releases: Releases) -> Plan | None:
         """Return the plan of session ``len(releases)``; one that ended without a sum is held again while retries last.

@@ -222,7 +222,6 @@ def require_times(schema: Schema) -> None:
 
 
 def _share_of_counts(schema: HazardSchema) -> float:
-    """Return the counts' part of mu^2."""
     return _FINE_COUNTS if schema.times == "continuous" else _COUNTS
 
 
@@ -251,10 +250,10 @@ def first_values(schema: HazardSchema, counts: Release | None = None) -> dict[st
 
 def _hazards_of(schema: HazardSchema, counts: Release) -> tuple[Array, Array]:
     """Cumulative hazards ``(strata, ...)`` of the bins and of the cells of the counts, shrunk to what is known."""
-    found, known = narrowed(counts.plan.schema, CountSchema, ReleaseError(_NO_COUNTS)), schema.counted().variables
-    if found.variables[: len(known)] != known:
+    released, known = narrowed(counts.plan.schema, CountSchema, ReleaseError(_NO_COUNTS)), schema.counted().variables
+    if released.variables[: len(known)] != known:
         raise ReleaseError(_NO_COUNTS)
-    cells = np.asarray(counts.moments.T).reshape(*found.shape(found.tables[0])[:2], schema.baselines, -1)
+    cells = np.asarray(counts.moments.T).reshape(*released.shape(released.tables[0])[:2], schema.baselines, -1)
     sigma = counts.sigma["T"] * cells.shape[3] ** 0.5
     several = [_hazards_in(schema, each, sigma) for each in np.moveaxis(cells.sum(axis=3), 2, 0)]
     return np.stack([bins for bins, _ in several]), np.stack([marks for _, marks in several])

@@ -186,7 +186,6 @@ def _counts_first(course: Binned) -> Sequence[str]:
 
 
 def _hazard_labels(course: Hazard) -> Sequence[str]:
-    """The counts, and the numbers of the rounds."""
     return ["0: counts", *(str(place) for place in range(1, len(course.priced)))]
 
 

@@ -322,7 +322,7 @@ def _fitting(found: Occupied, cells: int) -> list[tuple[Cell, Fraction]]:
 
 
 def _gaps(held: Sequence[tuple[Cell, Fraction]]) -> int:
-    return sum(left[1] != right[0] for (left, _), (right, _) in pairwise(held))
+    return sum(one[1] != next_[0] for (one, _), (next_, _) in pairwise(held))
 
 
 def _rounded(points: Sequence[Fraction], alone: Fraction) -> tuple[float, ...]:

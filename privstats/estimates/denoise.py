@@ -32,7 +32,7 @@ class Means:
     Attributes:
         values: shape ``(C, d)``.
         grand: the mean of all records, ``(d,)``.
-        kept: share of the distance to the grand mean that survived shrinkage, ``(C,)``; 1 without noise.
+        retained: share of the distance to the grand mean after shrinkage, ``(C,)``; 1 without noise.
 
     Example:
         >>> from types import SimpleNamespace
@@ -44,7 +44,7 @@ class Means:
 
     values: Array
     grand: Array
-    kept: Array
+    retained: Array
 
 
 def counts(N: Array, sigma: float) -> Array:

@@ -331,7 +331,7 @@ class RidgeRecipe:
         return float(g[int(((noise + square) / np.square(within)).argmin())])
 
     @property
-    def kept(self) -> float:
+    def mean_length(self) -> float:
         """Value of b = max(1/2, g / 2), and 1 for few rounds: the part of its length that a row of mean square length
         keeps.
 

@@ -57,7 +57,6 @@ def entries_of(data: bytes | memoryview | Bytes, size: int, bits: int) -> Lane:
 
 
 def _tiles(size: int, bits: int) -> Iterator[tuple[slice, slice]]:
-    """Entries and bytes of every tile."""
     for start in range(0, size, TILE):
         stop = min(start + TILE, size)
         yield slice(start, stop), slice(packed_bytes(start, bits), packed_bytes(stop, bits))

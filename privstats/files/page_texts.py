@@ -76,7 +76,6 @@ def checked_texts(texts: object) -> dict[str, Any]:
 
 
 def _lines(plain: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
-    """Yield every text's kind, place and value."""
     for language, texts in plain.items():
         where = f"devices.texts.{language}"
         if "title" in texts:

@@ -223,7 +223,7 @@ def _picture(found: Any) -> Iterator[str]:
     yield "```text"
     for low, high, records, right in zip(found.edges[:-1], found.edges[1:], found.records, found.right, strict=True):
         place = round(_WIDTH * (low + high) / 2)
-        bar = list("#" * round(_WIDTH * min(max(right.value, 0.0), 1.0)) if right.told else "?")
+        bar = list("#" * round(_WIDTH * min(max(right.value, 0.0), 1.0)) if right.reported else "?")
         bar += " " * (_WIDTH + 1 - len(bar))
         bar[place] = "|"
         yield f"{low:.3f} to {high:.3f}  {''.join(bar)}  {max(records, 0):,.0f} records"

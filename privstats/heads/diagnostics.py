@@ -26,7 +26,7 @@ RARE = (
 )
 """What a low balanced accuracy beside a large area means, and what to do."""
 
-_TOLD = 1e-6
+_ROUNDING = 1e-6
 """Of the mean square: variances above it leave four digits of a fourth central moment in float64."""
 
 _FEW = 20
@@ -347,13 +347,12 @@ def _shape_of(step: float, mean: Array, square: Array, cube: Array, fourth: Arra
     variance = square - mean**2
     third = cube - 3 * mean * square + 2 * mean**3
     central = fourth - 4 * mean * cube + 6 * mean**2 * square - 3 * mean**4
-    varies = variance > np.maximum(step**2 / 4, _TOLD * square)
+    varies = variance > np.maximum(step**2 / 4, _ROUNDING * square)
     deviation = np.sqrt(variance[varies])
     return np.abs(third[varies] / deviation**3), np.abs(central[varies] / deviation**4 - 3)
 
 
 def _gaussianity(shapes: list[tuple[Array, Array]]) -> Gaussianity:
-    """Return the summary of |skewness| and |excess kurtosis| by class."""
     if not any(len(skewness) for skewness, _ in shapes):
         raise DataError("gaussianity needs a class with at least four records and a feature that varies in it")
     skewness, kurtosis = (np.concatenate(parts) for parts in zip(*shapes, strict=True))

@@ -307,7 +307,6 @@ class ClassHead(Stored, Exported, Described, OfOneRelease, Classifier):
     def _fit_under(
         self, promise: Promise, X: Any, y: Any, classes: Sequence[Any] | None, public: Any, *, centred: bool
     ) -> Self:
-        """Release the records under the promise, and fit on what comes out."""
         if promise.expected_records is not None and not (centred or promise.declared):
             raise HeadError("expected_records serves centred=True alone, and declared columns; leave it out")
         maps, norm = promise.rows(unit=centred)
@@ -402,27 +401,25 @@ class ClassHead(Stored, Exported, Described, OfOneRelease, Classifier):
         return getattr(self, "prototypes_", None)
 
     def _measured(self) -> str:
-        """Statistics that :meth:`fit` measures."""
         return self.entry.measured
 
     def _rows(self, X: Any) -> Array:
-        """Return rows as the rule expects them."""
         return rows_of(self, X)
 
     def _scores(self, X: Any) -> Array:
         rows = self._rows(X)
         return self.rule_.scores(rows)
 
-    def _threshold(self, said: float | Literal["prevalence"]) -> float:
-        """Return the probability of the second class that is meant."""
+    def _threshold(self, threshold: float | Literal["prevalence"]) -> float:
+        """Return the threshold as a probability of the second class."""
         if len(self.classes_) != 2:
             raise HeadError(f"a threshold is one of two classes, and this head has {len(self.classes_)}: leave it out")
         known = getattr(self, "prevalence_", None)
-        if said == "prevalence" and known is None:
+        if threshold == "prevalence" and known is None:
             raise HeadError("the head's file holds no prevalence: give the share of the second class as a number")
-        least = float(known[1]) if said == "prevalence" and known is not None else said
+        least = float(known[1]) if threshold == "prevalence" and known is not None else threshold
         if isinstance(least, str | bool) or not 0 < least < 1:
-            raise HeadError(f"threshold must be above 0 and below 1, or 'prevalence', got {said!r:.40}")
+            raise HeadError(f"threshold must be above 0 and below 1, or 'prevalence', got {threshold!r:.40}")
         return least
 
     def predict(self, X: Any, *, threshold: float | Literal["prevalence"] | None = None) -> NDArray[Any]:

@@ -267,7 +267,6 @@ def _flat(y: Any) -> NDArray[Any]:
 
 
 def _plain(y: Any) -> NDArray[Any]:
-    """Labels as one flat array, texts as texts."""
     labels = _flat(y)
     if labels.dtype.kind == "O":
         labels = np.asarray(labels.tolist())

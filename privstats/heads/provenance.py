@@ -299,7 +299,6 @@ def behind_cut_points(release: Released | Releases) -> tuple[tuple[Released, ...
 
 
 def _task(release: Any) -> str:
-    """Return the task of the release's plan; empty for anything else."""
     return getattr(getattr(getattr(release, "plan", None), "schema", None), "task", "")
 
 
@@ -422,5 +421,4 @@ def _updates(first: Released, second: Released) -> bool:
 
 
 def _missing_or(kind: type[Schema], release: Any) -> bool:
-    """Return whether the release is missing, or one of this kind of schema."""
     return release is None or (isinstance(release, Release) and isinstance(release.plan.schema, kind))

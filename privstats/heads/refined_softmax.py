@@ -238,7 +238,6 @@ class RefinedSoftmax(ClassHead):
         U: Array,
         index: NDArray[np.intp],
     ) -> Self:
-        """Fit a module's rounds on rows u."""
         if self.calibrated:
             raise HeadError("calibrated reads the scores of a linear softmax: leave calibrated out, or module")
         network = module_of(self.module)
@@ -277,11 +276,9 @@ class RefinedSoftmax(ClassHead):
         return self._ruled(rule, rounds, counts)
 
     def _shift(self, counts: Array) -> Array:
-        """Return the addend of ``priors`` to the scores of each class."""
         return log_priors(self.priors, counts) - log_priors("counts", counts)
 
     def _ruled(self, rule: Rule, rounds: int, counts: Array) -> Self:
-        """Adopt this rule after ``rounds`` rounds."""
         self.rounds_, self.prevalence_ = rounds, counts / counts.sum()
         if not all(np.isfinite(array).all() for array in rule.arrays().values()):
             raise ReleaseError("RefinedSoftmax found no finite weights; the releases are damaged, fetch them again")

@@ -153,7 +153,6 @@ class Ridge(MultiOutputMixin, LinearRegressor):
         return self._assuming((), course)
 
     def _refined(self, promise: Promise, X: Any, y: Any, target_bound: float) -> Self:
-        """Fit by the rounds of one party alone."""
         better: Any = head_class("RefinedRidge")(fit_intercept=self.fit_intercept)
         better._fit_under(promise, X, y, target_bound)
         own = better.get_params(deep=False)

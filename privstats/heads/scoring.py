@@ -266,7 +266,6 @@ def scores_alone(head: Any, rows: NDArray[Any]) -> Said:
 
 
 def _checked(head: Any) -> Content:
-    """The content of a head that can be scored."""
     if not hasattr(head, "_probabilities") or not hasattr(head, "get_params"):
         raise HeadError(f"only a classifier has a score to count, got {type(head).__name__}; give a fitted head")
     check_is_fitted(head, "rule_")
@@ -308,13 +307,13 @@ def score_cuts(head: Any, releases: Sequence[Release | None], bins: int) -> tupl
     Raises:
         HeadError: the head was made from others, or none of them holds sums of classes with B.
     """
-    given = tuple(each for each in releases if each is not None)
-    if tuple(each.digest for each in given) != tuple(head.provenance_.releases):
+    released = tuple(each for each in releases if each is not None)
+    if tuple(each.digest for each in released) != tuple(head.provenance_.releases):
         raise HeadError(
             "releases must be those that the head was made from, in order, as `privstats head show` names them: bins "
             "follow no other sums"
         )
-    sums = next((each for each in given if isinstance(each.plan.schema, ClassSchema)), None)
+    sums = next((each for each in released if isinstance(each.plan.schema, ClassSchema)), None)
     if sums is None or len(head.classes_) != 2:
         raise HeadError("bins follow the class sums of a head of two classes; leave releases out and choose score_bins")
     evidence, _ = class_evidence(sums)
@@ -339,12 +338,12 @@ def cuts_of(scores: ReleasedScores, bins: int) -> tuple[float, ...]:
         scores: of the head.
         bins: how many, at least 2.
     """
-    kept = {0.5, round(float(np.clip(scores.prevalence[1], _LEAST, _MOST)), _DIGITS)} if bins > 2 else {0.5}
-    many = max(bins - len(kept) + 1, 1)
+    fixed = {0.5, round(float(np.clip(scores.prevalence[1], _LEAST, _MOST)), _DIGITS)} if bins > 2 else {0.5}
+    many = max(bins - len(fixed) + 1, 1)
     cuts = np.quantile(scores.quantiles, np.arange(1, many) / many)
     inner = np.round(np.clip(cuts, _LEAST, _MOST), _DIGITS)
-    apart = np.abs(inner[:, None] - list(kept)).min(axis=1) > 10.0**-_DIGITS
-    return tuple(map(float, np.union1d(inner[apart], list(kept))))
+    apart = np.abs(inner[:, None] - list(fixed)).min(axis=1) > 10.0**-_DIGITS
+    return tuple(map(float, np.union1d(inner[apart], list(fixed))))
 
 
 def planned_scores(plan: Plan) -> ReleasedScores | None:

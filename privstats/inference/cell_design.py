@@ -113,13 +113,12 @@ class CellDesign:
         notes, empty = list[str](), [f"{each.name}: {cell}" for each in self.columns for cell in _empty(each)]
         if empty:
             few = "no more records than noise could show" if equations.sigma_G else "no records"
-            notes.append(f"{few} in {', '.join(empty)}: not told, and left out of the fit")
+            notes.append(f"{few} in {', '.join(empty)}: not reported, and excluded from the fit")
         if len(equations.lost.T) > self.lost.sum():
-            notes.append("cells of different columns are collinear: their contrasts cannot be told apart")
+            notes.append("cells of different columns are collinear: their contrasts cannot be distinguished")
         elif equations.determined[0] < equations.sigma_G * math.sqrt(2 * self.estimated):
             notes.append(
-                "the Gram matrix is not told apart from its noise: declare fewer cells, read fewer columns, or release "
-                "more records"
+                "noise hides the Gram matrix: declare fewer cells, read fewer columns, or release more records"
             )
         return notes
 

@@ -113,7 +113,6 @@ def linear_sums(
 def _cell_sums(
     schema: RidgeSchema, evidence: GramEvidence, columns: Sequence[str | int] | None, target: int
 ) -> LinearSums:
-    """Return the sums of a regression on declared columns."""
     design = cell_design(schema, evidence.G, evidence.sigma_G, columns)
     count, count_sigma = _records(evidence, schema.features - 1, None)
     degrees = residual_degrees(count, count_sigma, design.estimated, f"{design.estimated} parameters")

@@ -63,7 +63,7 @@ FRAME_COLUMNS: Mapping[str, FrameColumn] = MappingProxyType(
         "ratio_low": FrameColumn("lower end of the ratio's interval", "ratio"),
         "ratio_high": FrameColumn("upper end of it", "ratio"),
         "counted": FrameColumn(
-            "share of the events up to the last edge that count before the cap; NaN where it is not told", "0 to 1"
+            "share of the events up to the last edge that count before the cap; NaN where it is not reported", "0 to 1"
         ),
         "n": FrameColumn("records of the row, noisy where the release is", _RECORDS),
         "proportion": FrameColumn("share of the records of the group, or of all where there is none", "0 to 1"),
@@ -83,7 +83,7 @@ FRAME_COLUMNS: Mapping[str, FrameColumn] = MappingProxyType(
         "cause": FrameColumn("event that rules the others out", "text"),
         "incidence": FrameColumn("share that had this event first, up to the time", "0 to 1"),
         "points": FrameColumn("what the level adds to the score", "log odds"),
-        "told": FrameColumn("whether noise leaves the row to be read; where not, its estimate is NaN", "True, False"),
+        "told": FrameColumn("whether the row is reported; where noise hides it, its estimate is NaN", "True, False"),
     }
 )
 """Every column of every ``to_frame``, and of the rows of ``privstats table --format json``, by name."""

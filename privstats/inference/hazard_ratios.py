@@ -13,7 +13,7 @@ import numpy as np
 from privstats.course.hazard import hazard_weights
 from privstats.errors import ReleaseError
 from privstats.estimates.denoise import Array
-from privstats.inference.counts.survival import EVEN, SurvivalCurves, event_tables, kaplan_meier, told_bins
+from privstats.inference.counts.survival import EVEN, SurvivalCurves, event_tables, kaplan_meier, reported_bins
 from privstats.inference.counts.two_groups import LogRank, Proportionality, logrank_test, proportionality_test
 from privstats.inference.figures import plot_survival
 from privstats.inference.forest import forest_rows
@@ -47,7 +47,9 @@ _FIRST_PART = (
     "{:.0%} of the events count: the ratios are of the first part of the follow-up, to a cumulative hazard of 1; Cox's "
     "ratio of all of it is another number where ratios change with time"
 )
-_WHOLE = "Who left inside a bin counts in it whole: biased where groups leave at different rates. "
+_IN_FULL = (
+    "A record that left inside a bin counts as at risk for all of it: biased where groups leave at different rates. "
+)
 _CHECKED = (
     "The check of proportionality is of {by} alone, from the counts. Not rejecting is no evidence that hazards are "
     "proportional, and a rejection does not make the ratio wrong: it is then an average over time."
@@ -149,12 +151,11 @@ class HazardRatios(Regression):
         """
         _, by = self._crossed(None)
         curves = {f"{by} {value}": curve for value, curve in self.kaplan_meier(alpha).items()}
-        return plot_survival(curves, path, xlabel=self._schema.bins.name, note=self._said(by, alpha))
+        return plot_survival(curves, path, xlabel=self._schema.bins.name, note=self._note(by, alpha))
 
-    def _said(self, by: str, alpha: float) -> str:
-        """The ratio of a column with its interval, in words."""
+    def _note(self, by: str, alpha: float) -> str:
         (row,) = (each for each in forest_rows(self, alpha) if each.name == by)
-        return f"hazard ratio of {by}\n{row.said}"
+        return f"hazard ratio of {by}\n{row.text}"
 
     def logrank(self) -> LogRank:
         """The log-rank test of the two values of ``by``, within strata if the schema has some: the score test of the
@@ -305,7 +306,6 @@ def _times_of(schema: HazardSchema, counts: Release | None) -> str:
 
 
 def _notes(found: list[str]) -> list[str]:
-    """Return the regression's notes with this course's remedies."""
     early = "the rounds ended before they converged: give rate=, or more rounds"
     late = "the rounds ended before they converged: take six rounds where a ratio above 2 or below .5 is expected"
     return [late if note == early else note for note in found]
@@ -316,11 +316,11 @@ def _early_end(counts: Release | None, schema: HazardSchema) -> tuple[str, ...]:
     if counts is None:
         return ()
     (table,) = event_tables(counts, schema.bins.name, schema.event, None, "discrete", causes=True).values()
-    told, of = told_bins(table), schema.in_bin
-    if told >= len(of):
+    n_bins, of = reported_bins(table), schema.in_bin
+    if n_bins >= len(of):
         return ()
     return (
-        f"too few are at risk from bin {schema.bins.cells[of[told]]} on: let the last edge be the end of "
+        f"too few are at risk from bin {schema.bins.cells[of[n_bins]]} on: let the last edge be the end of "
         "the follow-up that people reach",
     )
 
@@ -382,19 +382,19 @@ def _summary_of(table: HazardRatios, alpha: float) -> Summary:
         warnings=table.notes,
         remark=table.remark,
         methods=f"{_estimated(table)} {table.remark}." if table.remark else _estimated(table),
-        caution=_NO_EFFECT if schema.times is not None else f"{_WHOLE}{_NO_EFFECT}",
+        caution=_NO_EFFECT if schema.times is not None else f"{_IN_FULL}{_NO_EFFECT}",
     )
 
 
 def _head(table: HazardRatios, schema: HazardSchema, test: Proportionality | None) -> tuple[tuple[str, str], ...]:
     """Facts above the rows: the check of proportionality, strata, the cap, and how errors were computed."""
     reached = f"the cap is reached in bin {table.cap_bin}" if table.cap_bin is not None else "not reached"
-    told, strata = not math.isnan(table.events_within), schema.strata
+    counted, strata = not math.isnan(table.events_within), schema.strata
     return (
         *(() if test is None else ((f"proportional, {table.by}", _proportional(test)),)),
         *((("baseline", f"one for each {strata.name}: {listed(strata.cells)}"),) if strata is not None else ()),
         ("cap of 1", f"{reached} at the mean of the columns"),
-        *((("events that count", f"{table.events_within:.0%} of those up to the last edge"),) if told else ()),
+        *((("events that count", f"{table.events_within:.0%} of those up to the last edge"),) if counted else ()),
         ("standard errors", f"of log ratios, {table.cov_reason}"),
         *texts_of(table.release),
     )
@@ -410,7 +410,6 @@ def _starred(table: HazardRatios, alpha: float) -> list[tuple[str, ...]]:
 
 
 def _estimated(table: HazardRatios) -> str:
-    """Describe how the ratios were estimated, and what they are not."""
     schema = _schema_of(table.release)
     bins = f"{schema.periods} bins of {schema.bins.name} up to {schema.bins.edges[-1]:g}"
     counted = "counts of bins and events and " if table.counts else ""
@@ -425,5 +424,5 @@ def _estimated(table: HazardRatios) -> str:
 
 
 def _proportional(test: Proportionality) -> str:
-    chance = f"P = {chance_of(test.p_value)}" if test.told else "not told"
+    chance = f"P = {chance_of(test.p_value)}" if test.reported else "not reported"
     return f"{chance}, over {test.bins} bins"

@@ -284,7 +284,7 @@ def _why_equal(known: bool) -> str:
 
 def _range_of(share: float, found: Interval) -> str:
     where = f"where {100 * share:g} in 100 are of the class"
-    return f"{found.low:.2f} to {found.high:.2f} {where}" if found.told else f"hidden by noise {where}"
+    return f"{found.low:.2f} to {found.high:.2f} {where}" if found.reported else f"hidden by noise {where}"
 
 
 def _shares_of_bins(schema: ScoringSchema, share: float, scores: ReleasedScores | None) -> tuple[Array, Array]:

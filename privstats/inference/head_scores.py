@@ -19,6 +19,7 @@ from privstats.heads.diagnostics import RARE
 from privstats.inference.counts.statistics import confusion_of
 from privstats.inference.counts.table import CountTable, Interval, ratio, z_of
 from privstats.inference.figures import plot_score
+from privstats.inference.former_names import formerly
 from privstats.inference.head_curves import Reliability, RocCurve, reliability, roc_curve
 from privstats.inference.own_scores import OwnRecords
 from privstats.inference.releases import reckoned_sigma, require_gaussian, require_records
@@ -44,6 +45,7 @@ class Flagged(NamedTuple):
     specificity: Interval
 
 
+@formerly(told="reported", why_not_told="why_not_reported")
 @dataclass(frozen=True, eq=False)
 class HeadScore(RowTable):
     """Performance of a head on the records that all parties held out, with intervals for the population of such
@@ -121,18 +123,18 @@ class HeadScore(RowTable):
         (curve,) = self.roc.values()
         place = int(np.abs(curve.thresholds - threshold).argmin())
         false = curve.false_positive[place]
-        right = Interval(1 - false.value, 1 - false.high, 1 - false.low, false.told)
+        right = Interval(1 - false.value, 1 - false.high, 1 - false.low, false.reported)
         return Flagged(float(curve.thresholds[place]), curve.true_positive[place], right)
 
     @property
-    def told(self) -> bool:
+    def reported(self) -> bool:
         """Whether the accuracy has a bounded interval."""
-        return not self.why_not_told
+        return not self.why_not_reported
 
     @property
-    def why_not_told(self) -> str:
+    def why_not_reported(self) -> str:
         """Why it has none; empty where it has one."""
-        if self.accuracy.told:
+        if self.accuracy.reported:
             return ""
         return (
             f"the noise hides how many records there are: about {self.records:,.0f}, with a noise of "
@@ -156,10 +158,10 @@ class HeadScore(RowTable):
             {
                 "metric": name,
                 "class": label,
-                "estimate": each.value if each.told else math.nan,
+                "estimate": each.value if each.reported else math.nan,
                 "conf_low": each.low,
                 "conf_high": each.high,
-                "told": each.told,
+                "told": each.reported,
             }
             for name, label, each in self._measures()
         ]
@@ -239,7 +241,7 @@ def head_score(release: Release, *, alpha: float = 0.05) -> HeadScore:
         >>> terms = {"model": "central", "unit": "record", "adjacency": "add-remove", "epsilon": 1.0, "delta": 1e-5}
         >>> plan = scoring.plan(cohort=ps.Cohort(2, 2, 600), privacy=ps.Privacy(**terms))
         >>> found = ps.inference.head_score(ps.simulate(plan, [(X[300:600], y[300:600]), (X[600:], y[600:])]))
-        >>> found.accuracy.low < 0.93 < found.accuracy.high, found.auc["1"].told
+        >>> found.accuracy.low < 0.93 < found.accuracy.high, found.auc["1"].reported
         (True, True)
     """
     schema, z, sigma = _schema_of(release), z_of(alpha), reckoned_sigma(release)["T"]
@@ -364,4 +366,4 @@ def _only(table: CountTable, labels: tuple[str, ...], z: float) -> str | None:
 
 
 def _shown(each: Interval) -> tuple[str, str, str]:
-    return (f"{each.value:.4f}" if each.told else HIDDEN, f"{each.low:.4f}", f"{each.high:.4f}")
+    return (f"{each.value:.4f}" if each.reported else HIDDEN, f"{each.low:.4f}", f"{each.high:.4f}")

@@ -30,7 +30,7 @@ LOOK_BACK = 2
 _ARRIVED = 2.0  # standard errors that the next step may move a coefficient by, at the most
 _SETTLED = 0.5  # log of the information along a coefficient that a round may have changed, at the most
 _SURE = 2.0  # standard deviations of noise that a measured change must allow for
-_SAID = 0.5  # a note reports possible next steps from this many standard errors on
+_NOTED = 0.5  # a note reports possible next steps from this many standard errors on
 _ALL = slice(None)
 
 
@@ -82,9 +82,9 @@ class LastStep:
         return self.inversion.noise_error
 
     @property
-    def left(self) -> Array:
+    def remaining_step(self) -> Array:
         """The most standard errors by which the next step could move each parameter, ``(m,)``."""
-        return self.inversion.left
+        return self.inversion.relative_bias
 
     @cached_property
     def change(self) -> Array:
@@ -109,11 +109,11 @@ class LastStep:
     @property
     def arrived(self) -> NDArray[np.bool_]:
         """Whether the rounds have converged for each parameter, ``(m,)``."""
-        return np.asarray((self.left <= _ARRIVED) & (self.change <= _SETTLED))
+        return np.asarray((self.remaining_step <= _ARRIVED) & (self.change <= _SETTLED))
 
-    def told(self, alpha: float) -> NDArray[np.bool_]:
+    def reported(self, alpha: float) -> NDArray[np.bool_]:
         """Whether the interval at this level is bounded."""
-        return self.inversion.told(alpha) & self.arrived
+        return self.inversion.reported(alpha) & self.arrived
 
     def statistics(self, null: Array | float = 0.0) -> Array:
         """Score of "parameter == null" over its standard deviation there."""
@@ -126,7 +126,7 @@ class LastStep:
     def interval(self, alpha: float, *, sampling: bool = True) -> tuple[Array, Array]:
         """Ends of the intervals; as :meth:`Inversion.interval`."""
         low, high = self.inversion.interval(alpha, sampling=sampling)
-        reported = self.told(alpha)
+        reported = self.reported(alpha)
         return np.where(reported, self.offset + low, -np.inf), np.where(reported, self.offset + high, np.inf)
 
     def combined(self, rows: Array) -> LastStep:
@@ -175,8 +175,8 @@ def notes_on(errors: LastStep, read: NDArray[np.bool_] | slice = _ALL) -> list[s
     arrived, notes = errors.arrived[read], list[str]()
     if not arrived.all():
         notes.append("the rounds ended before they converged: give rate=, or more rounds")
-    most = float(errors.left[read][arrived].max(initial=0.0))
-    if most >= _SAID:
+    most = float(errors.remaining_step[read][arrived].max(initial=0.0))
+    if most >= _NOTED:
         notes.append(
             f"a next round could move a coefficient by up to {most:.1f} standard errors, which intervals include"
         )

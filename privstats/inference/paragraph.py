@@ -67,7 +67,7 @@ def proportions_summary(shares: Mapping[str, Interval], release: Release, alpha:
     """Shares of the cells of one variable."""
     rows = [
         (cell, f"{share.value:.4f}", f"{share.low:.4f}", f"{share.high:.4f}")
-        if share.told
+        if share.reported
         else (cell, HIDDEN, "0", "1")
         for cell, share in shares.items()
     ]

@@ -98,11 +98,11 @@ class Predicted(NamedTuple):
 
     Attributes:
         widths: computes the half widths without and with noise, from a plan or its course, the guesses and alpha.
-        said: the predicted quantity and its unit, in words.
+        quantity: the predicted quantity and its unit, in words.
     """
 
     widths: Callable[[Any, Guesses, float], tuple[float, float]]
-    said: str
+    quantity: str
 
 
 def predicted_of(plan: Plan | Effect | Hazard) -> Predicted:
@@ -115,7 +115,7 @@ def predicted_of(plan: Plan | Effect | Hazard) -> Predicted:
         >>> from privstats.inference.prediction import predicted_of
         >>> schema = ps.RidgeSchema(2, clip_norm=2.0, target_bound=4.0)
         >>> plan = ps.Plan(schema=schema, cohort=ps.Cohort(3, 3, 9), privacy=ps.NoPrivacy())
-        >>> predicted_of(plan).said.partition(";")[0]
+        >>> predicted_of(plan).quantity.partition(";")[0]
         'of a slope, per unit of a column behind the transform'
     """
     row = _PREDICTED.get(plan.schema.task)

@@ -17,7 +17,7 @@ from privstats.release import Release
 from privstats.version import __version__
 
 HIDDEN = "-"
-"""Stands for what is not told."""
+"""Shown in place of a number that is not reported."""
 
 _ADJACENT = {
     "add-remove": "neighbouring data sets differ by one {unit} that is added or removed",
@@ -174,7 +174,6 @@ class Source:
 
     @property
     def _guarantee(self) -> str:
-        """The promise in the words of a paper."""
         plan, privacy = self.release.plan, self.release.plan.privacy
         if not isinstance(privacy, Privacy) or plan.noise is None:
             return "No noise was added: the sums are exact, without differential privacy."

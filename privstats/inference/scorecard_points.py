@@ -180,7 +180,6 @@ class _Round:
 
     @classmethod
     def of(cls, release: Release, whitening: softmax.SoftmaxWhitening, weights: Array) -> _Round:
-        """Build a round from a release that was measured at these published weights."""
         lengths = _to_rows(whitening)
         gradient = np.linalg.solve(lengths, release.moments.g.T).T
         return cls(weights @ lengths, gradient, release.moments.k, float(release.sigma["g"]))

@@ -18,6 +18,7 @@ from privstats.errors import DataError
 from privstats.estimates.denoise import Array
 from privstats.heads.evidence import Released
 from privstats.inference.cell_design import Intervals
+from privstats.inference.former_names import formerly
 from privstats.inference.releases import require_level
 from privstats.inference.reporting import Source, listed
 from privstats.inference.scorecard_points import (
@@ -40,6 +41,7 @@ _BANDS = (
 )
 
 
+@formerly(told="reported")
 @dataclass(frozen=True, eq=False)
 class ColumnPoints:
     """The points of one column: one number for every cell, or, with a ramp, for every step within it.
@@ -69,7 +71,7 @@ class ColumnPoints:
         return self.intervals.names
 
     @property
-    def told(self) -> NDArray[np.bool_]:
+    def reported(self) -> NDArray[np.bool_]:
         """Whether a cell holds records, and the bands of all its steps lie on one side of 0, ``(classes, cells)``."""
         low, high = self.within(self.low, np.min), self.within(self.high, np.max)
         return ((low > 0) | (high < 0)) & self.filled
@@ -212,7 +214,7 @@ class Scorecard(RowTable):
                 "conf_low": float(column.low[row, step]),
                 "conf_high": float(column.high[row, step]),
                 "proportion": float(column.shares[place]),
-                "told": bool(column.told[row, place]),
+                "told": bool(column.reported[row, place]),
             }
             for row, outcome in enumerate(self.outcomes)
             for column in self.columns

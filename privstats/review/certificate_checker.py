@@ -230,7 +230,6 @@ def _percent(schema: Table) -> Table:
 
 
 def _listed(table: Table, name: str) -> list[Any]:
-    """Return the list of a table under a name; empty without it."""
     return list(table[name]) if name in table else []
 
 
@@ -240,7 +239,6 @@ def _tables(schema: Table) -> list[list[Any]]:
 
 
 def _blocks(schema: Table) -> int:
-    """Return the number of subgroups or groups of sites."""
     cells = math.prod(_cells(_listed(schema, "subgroups")).values())
     return int(schema["groups"]) if schema["task"] == "effect" and "groups" in schema else cells
 
@@ -462,7 +460,6 @@ def _take(schema: Table, records: list[Table], out: dict[str, Counter[Any]]) -> 
 
 
 def _cells(variables: list[Table]) -> dict[str, int]:
-    """Return the number of cells of each variable of count tables."""
     several = ((v, len(v["values"]) if "values" in v else 1 if "low" in v else len(v["edges"]) - 1) for v in variables)
     return {v["name"]: size + sum(name in v for name in ("other", "missing")) for v, size in several}
 
@@ -678,7 +675,6 @@ def _check_consistent(plan: Table, schema: Table, privacy: Table) -> None:
 
 
 def _divide(schema: Table) -> bool:
-    """Return whether there are at most 64 subgroups, each of a separate column."""
     several, names = schema["subgroups"], {each["name"] for each in schema["subgroups"]}
     fine = "feature_names" in schema and 1 <= len(names) == len(several) and names <= {*schema["feature_names"]}
     return fine and min(_cells(several).values()) >= 2 and _blocks(schema) <= 64

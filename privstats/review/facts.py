@@ -51,7 +51,6 @@ def facts(plan: Plan) -> list[str]:
 
 
 def _warnings(plan: Plan) -> list[str]:
-    """Warnings about promises that hold but are weak, and about exact sums that reveal records."""
     budget, records = plan.budget(), plan.cohort.max_records
     if plan.noise is None:
         warning = _EXACT.get(plan.schema.task)

@@ -215,7 +215,6 @@ def _sums(plan: Plan, X: Any, y: Any, persons: Any = None, *, kept: Any) -> Mome
 
 
 def _require_shards(shards: object) -> None:
-    """Refuse a value that is no list of shards, with ``DataError``, whatever the other arguments are."""
     if not isinstance(shards, Sequence):
         raise DataError(
             f"shards must be a list with one (X, y) or moments per client, got {type(shards).__name__}; {_MEANT}"

@@ -81,7 +81,7 @@ def table() -> Any:
 def test_the_ratio_is_that_of_the_cause(table: Any) -> None:
     low, high = table.ratio_int()[0]
     assert low < math.exp(TRUTH[0]) < high
-    assert table.told.all()
+    assert table.reported.all()
     assert table.logrank().p_value < 0.01
     assert table.proportionality().p_value > 0.001
     assert 0.8 < table.events_within <= 1
@@ -110,6 +110,6 @@ def test_the_log_rank_test_of_a_cause_keeps_its_level() -> None:
         counts = [exact_moments(plan.schema, {name: each[k::2] for name, each in data.items()}) for k in (0, 1)]
         release = aggregate_unmasked(plan, counts, ps.randomness.seeded(run))
         test = inf.logrank_test(release, time="months", event="ended", by="arm", times="continuous")
-        assert test.told
+        assert test.reported
         rejected += test.p_value < 0.05
     assert 0.01 < rejected / runs < 0.1

@@ -217,7 +217,7 @@ def tally(course: Effect, world: str, records: int, rng: Generator, runs: int) -
             unread += 1
             continue
         ends, w = table.conf_int(), population_of(table.tables[0])
-        reported += [row.told for row in table]
+        reported += [row.reported for row in table]
         truths = np.array([worlds.truth(course.schema, w, place, blocks) for place, blocks in asked])
         missed += (truths < ends[:, 0]) | (truths > ends[:, 1])
     return Tally(_named(course.schema, world), runs, reported, missed, unread)

@@ -54,9 +54,11 @@ def read_columns(path: str | os.PathLike[str]) -> tuple[Column, ...]:
     columns = tables.get("columns")
     if set(tables) != {"columns"} or not isinstance(columns, list) or not columns:
         raise SchemaError(f"{path} must hold tables [[columns]] and nothing else, one for each column")
-    asked = [str(each.get("name")) for each in columns if isinstance(each, dict) and each.get("kind") == OPEN]
-    if asked:
-        raise SchemaError(f"{path} does not say what {', '.join(asked)} hold: give each a kind, or take its table out")
+    undeclared = [str(each.get("name")) for each in columns if isinstance(each, dict) and each.get("kind") == OPEN]
+    if undeclared:
+        raise SchemaError(
+            f"{path} does not say what {', '.join(undeclared)} hold: give each a kind, or take its table out"
+        )
     return tuple(map(column_of, columns))
 
 

@@ -153,7 +153,6 @@ def _texts(what: str, text: str, most: float = 2) -> tuple[str, ...]:
 
 
 def _by_column(what: str, text: str) -> dict[str, str]:
-    """Parse ``NAME=VALUES,...`` into values by column name."""
     columns: dict[str, str] = {}
     for part in text.split(","):
         name, parted, values = part.partition("=")

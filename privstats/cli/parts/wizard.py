@@ -279,7 +279,6 @@ def can_ask() -> bool:
 
 
 def _ask(question: Question, answers: Answers) -> Any:
-    """The answer of a person, who is asked again as long as it is out of its bounds."""
     kind = click.Choice(question.choices) if question.choices else click.types.convert_type(question.kind)
 
     def checked(text: str) -> Any:

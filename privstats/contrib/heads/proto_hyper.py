@@ -151,7 +151,6 @@ def _dimension(wanted: Subspace, evidence: ClassEvidence) -> Subspace:
 
 
 def _base_rule(world: World, base: str) -> QuadraticRule:
-    """Return the Gaussian base in subspace coordinates."""
     C, k = world.low_means.shape
     if base == "lda":
         covariances = np.broadcast_to(np.eye(k), (C, k, k))

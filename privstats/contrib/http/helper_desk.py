@@ -66,15 +66,15 @@ class HelperDesk:
             raise Refused("over")
         if place not in self._places:
             raise Refused("stranger")
-        kept, peer = self._run.offered(place), self._intake.peer(request)
-        if kept is not None and kept != data:
+        stored, peer = self._run.offered(place), self._intake.peer(request)
+        if stored is not None and stored != data:
             raise Refused("other_offer")
-        if kept is None:
+        if stored is None:
             try:
                 await self._owner.call(partial(self._run.take_offer, place, data))
             except Refused as refused:
                 raise Refused(refused.code, self._intake.penalties.add(peer)) from None
-        return Answer(201 if kept is None else 200)
+        return Answer(201 if stored is None else 200)
 
     async def exchange(self, request: Request, place: int) -> Answer:
         """Take a helper's reply, and answer with its next message."""

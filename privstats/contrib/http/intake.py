@@ -133,13 +133,13 @@ class Intake:
     ) -> Verdict:
         """Read on, for a key of the roster, one body at a time."""
         self._openings.check(sender)
-        kept = self._heard(sender)
-        if kept not in (None, named(signature)):
+        earlier = self._heard(sender)
+        if earlier not in (None, named(signature)):
             raise Refused("already_here")
         with one_at_a_time(self._sending, sender):
             if self._full():
                 raise Refused("busy")
-            async with self._room(sender, length, again=kept is not None or self._broken.lately(sender)):
+            async with self._room(sender, length, again=earlier is not None or self._broken.lately(sender)):
                 body = await _body(request, head, length)
                 if bytes(body[-SIGNATURE_BYTES:]) != signature:
                     raise Refused("bad_signature", self.penalties.add(peer))
@@ -154,15 +154,15 @@ class Intake:
     async def _room(self, sender: int, length: int, *, again: bool) -> AsyncIterator[None]:
         """Room for a body in the block; that of a sender that comes again is in the share of all such."""
         rooms = (self.again, self.flight) if again else (self.flight,)
-        taken: list[BytesInFlight] = []
+        reserved: list[BytesInFlight] = []
         try:
             for room in rooms:
                 await room.take(length)
-                taken.append(room)
+                reserved.append(room)
             with self._broken.counting(sender):
                 yield
         finally:
-            for room in taken:
+            for room in reserved:
                 room.give_back(length)
 
 

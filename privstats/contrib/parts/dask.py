@@ -214,7 +214,6 @@ def _computed(total: Any, progress: bool) -> Any:
 
 
 def _client() -> Any:
-    """Return the current client, or None."""
     try:
         return optional_dependencies.load("distributed", by=_BY).get_client()
     except ValueError:

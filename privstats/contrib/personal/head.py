@@ -47,7 +47,6 @@ class _ClassHead(Constraint):
     """A classification head."""
 
     def admits(self, value: Any) -> bool:
-        """An instance, fitted or not."""
         return isinstance(value, ClassHead)
 
     def __str__(self) -> str:

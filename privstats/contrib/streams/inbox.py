@@ -436,7 +436,6 @@ class PersonInbox(RecordInbox):
         return self.weigh([name for key, name in zip(keys, names, strict=True) if key in held])
 
     def _rows(self, batch: Batch | None) -> Mapping[str, int]:
-        """Return the number of rows of each person."""
         batches = self.batches().values() if batch is None else (batch,)
         rows: dict[str, int] = {}
         for name in (name for each in batches for name in each.ids):

@@ -123,7 +123,7 @@ class Changes:
     def obsolete_rounds(self, folder: Folder, place: int) -> Collection[int]:
         """Return rounds without a sent upload, and the last one, because the server no longer requests its answers."""
         last = [each for each in folder.rounds if each < place][-1:]
-        unsent = registry_of(folder).taken if _is_client(folder) and _spent(folder) else ()
+        unsent = registry_of(folder).begun if _is_client(folder) and _spent(folder) else ()
         return tuple(each for each in {*unsent, *last} if each != place)
 
 

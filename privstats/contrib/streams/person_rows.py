@@ -163,7 +163,6 @@ def _row_digests(X: Any, y: Any) -> list[bytes]:
 
 
 def _columns(values: Any) -> Sequence[Readings]:
-    """Return the readings of each column of what is no list."""
     rows = ordered_columns(values, None, gaps=True)
     if isinstance(rows, ReadRows):
         return rows.readings

@@ -302,7 +302,7 @@ class RecordRegistry:
             changes.end(node, "returned")
 
     @property
-    def taken(self) -> tuple[int, ...]:
+    def begun(self) -> tuple[int, ...]:
         """The nodes that were begun and of which nothing was sent: each is given up with :meth:`withdraw`."""
         return tuple(node for node, end in self._log.register().ends.items() if end == "taken")
 

@@ -380,7 +380,6 @@ def _noise(plan: Plan, seed: bytes, sums: Sequence[Summed | None]) -> NDArray[np
 
 
 def _times(vector: RingVector, weight: int) -> RingVector:
-    """Return the vector times an integer, modulo the ring."""
     return RingVector(vector.ring, tuple(lane * lane.dtype.type(weight) for lane in vector.lanes))
 
 

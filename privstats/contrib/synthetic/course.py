@@ -182,7 +182,7 @@ class Synthetic(Planned):
         if release.plan != self._screening(screened):
             raise PlanError("release 1 is not of this course; give those of its own sessions, in order")
         tables = {(names.index(a), names.index(b)): table for (a, b), table in tables_of(release).items()}
-        found = chosen_pairs(
+        pairs = chosen_pairs(
             Screened(
                 tables,
                 release.sigma["T"],
@@ -190,13 +190,13 @@ class Synthetic(Planned):
                 self._noise(self._part(self._pairs_share), 1),
             )
         )
-        return tuple((names[a], names[b]) for a, b in found)
+        return tuple((names[a], names[b]) for a, b in pairs)
 
     def measurements(self, releases: Releases) -> tuple[tuple[Variable, ...], list[Measurement]]:
         """Return the model's variables and every released table as a measurement of their cells."""
         model, _ = self._cells(self._counts(releases))
         names = [variable.name for variable in model]
-        found = []
+        measurements = []
         for release in filter(None, releases):
             schema = release.plan.schema
             assert isinstance(schema, CountSchema)  # noqa: S101  of this course
@@ -206,8 +206,8 @@ class Synthetic(Planned):
                 counts, lumps = _in_cells(variables, own, counts)
                 merge = math.sqrt(_merged_size(variables, own))
                 places = tuple(names.index(name) for name in table)
-                found.append(Measurement(places, lumps, counts, release.sigma["T"] * merge))
-        return model, found
+                measurements.append(Measurement(places, lumps, counts, release.sigma["T"] * merge))
+        return model, measurements
 
     def _counts(self, releases: Releases) -> Release | None:
         release = releases[0] if releases else None

@@ -39,7 +39,7 @@ _LEVEL_NOISE, _LEVEL_TOTAL = 1.959963984540054, 2.241402727604947
 
 @dataclass(frozen=True, eq=False)
 class Distance:
-    """How far the synthetic rows are from the records in one released table.
+    """Distance of the synthetic rows from the records in one released table.
 
     Attributes:
         columns: one or two column names.
@@ -267,10 +267,10 @@ def fit_of(course: Synthetic, releases: Releases) -> Fit:
 
 def promise_of(course: Synthetic) -> str:
     """Return the promise of all sessions together, in words."""
-    whole, privacy = total_of(course), course.plan.privacy
+    total, privacy = total_of(course), course.plan.privacy
     return (
-        f"epsilon {whole.epsilon:.4g} at delta {whole.delta:.3g} for one {privacy.unit} "  # type: ignore[union-attr]
-        f"({privacy.adjacency}) over {whole.sessions} sessions"  # type: ignore[union-attr]
+        f"epsilon {total.epsilon:.4g} at delta {total.delta:.3g} for one {privacy.unit} "  # type: ignore[union-attr]
+        f"({privacy.adjacency}) over {total.sessions} sessions"  # type: ignore[union-attr]
     )
 
 

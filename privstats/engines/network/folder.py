@@ -179,7 +179,6 @@ class Folder(FolderDocuments):
         return spend(self.course, self.ledger, dataset, roster.run)
 
     def _ensured(self, place: int) -> Path:
-        """The folder of one of several rounds, created if needed."""
         home = self.path(place)
         try:
             home.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -374,7 +373,6 @@ def account_of(folder: RoundFolder, dataset: str | None = None, *, remedy: str =
 
 @contextmanager
 def _laid_down(path: Path, data: bytes) -> Iterator[Path]:
-    """A temporary file with these bytes."""
     place = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
     atomic_write(place, data)
     try:

@@ -34,7 +34,7 @@ UPLOAD_LIMIT = 512 << 20
 """The largest upload that this engine carries, in bytes: a server holds about four times as much of each message."""
 COURSE = "course.toml"
 """The file that makes a folder that of a course."""
-COURSES = (COURSE, *(f"course.{made_of}.toml" for made_of in ("first", "plan", "then", "then.first", "then.plan")))
+COURSES = (COURSE, *(f"course.{origin}.toml" for origin in ("first", "plan", "then", "then.first", "then.plan")))
 """All files that a course may have."""
 _KEY_BYTES = 32
 _OWNER_ONLY = 0o600

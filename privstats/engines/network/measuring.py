@@ -210,7 +210,6 @@ def _named(script: Mapping[str, Any]) -> tuple[str | None, bool]:
 
 
 def _run(folder: RoundFolder) -> dict[str, Any]:
-    """Run the party's script; returns the names it defines."""
     _source(folder)
     try:
         return runpy.run_path(str((folder.base / SCRIPT).absolute()))

@@ -108,14 +108,12 @@ class _AllRecords:
     """A course that is spent as a whole: nothing is refunded, and a round that has ended is given up."""
 
     def part(self, folder: RoundFolder) -> Part:
-        """All records."""
         return RecordsPart(folder)
 
     def settle(self, folder: Folder, ended: Mapping[int, bytes], say: Callable[[str], None]) -> None:
         """Do nothing."""
 
     def obsolete_rounds(self, folder: Folder, place: int) -> Collection[int]:
-        """All others."""
         return [each for each in folder.rounds if each != place]
 
 

@@ -131,7 +131,6 @@ class Party:
         return answer
 
     def _note(self, now: PartyStatus, seconds: float) -> None:
-        """Log one answer and add it to the folder's standing."""
         step = f", then at step {now.step}" if now.step else ""
         PARTY.info(
             f"round {now.place}: {now.kind} answered with {now.code} in {seconds:.1f} s, {now.received:,} bytes in, "
@@ -144,7 +143,6 @@ class Party:
         return RoundParty(folder, self.say)
 
     def _signed(self, code: str, question: bytes) -> bytes:
-        """Return the party's signature over a code, where it is on this roster."""
         public, publics = self.folder.identity.public, self.folder.publics
         if public not in publics or code == BEHIND:
             return b""
@@ -413,7 +411,6 @@ class RoundParty:
         return statements.sign_reply(self.folder.identity, place, question, code, payload)
 
     def _signed(self, code: str, question: bytes) -> bytes:
-        """Return the party's signature over a code, where it is on this roster."""
         role = role_of(self.folder)
         return b"" if role is None else self._reply(role.place, question, code)
 

@@ -179,7 +179,6 @@ class Watch:
 
 
 def _between(status: ServerStatus) -> ServerStatus:
-    """The standing between two steps."""
     return replace(status, step="", since=0.0, answered=(), missing=(), sent=0, received=0)
 
 

@@ -93,7 +93,6 @@ def _folder(study: Path, folder: Path) -> None:
 
 
 def _tree(folder: Traversable, above: str = "") -> Iterator[tuple[str, bytes]]:
-    """Every file below ``folder``, by its path there."""
     for entry in sorted(folder.iterdir(), key=lambda entry: entry.name):
         if entry.is_file():
             yield f"{above}{entry.name}", entry.read_bytes()

@@ -108,7 +108,6 @@ class _Registry(Mapping[str, Entry]):
         return by_name(sorted(heads, key=lambda head: head.order), lambda head: head.name, "head")
 
     def class_of(self, name: str) -> Any:
-        """The class of a head; the module that defines it is imported now."""
         head = self._heads[name]
         if head.announced is not None:
             return loaded(head.announced, "head", HeadError)

@@ -104,7 +104,6 @@ def rule_of(kind: str, arrays: Mapping[str, Array]) -> Rule:
 
 
 def _announced(kind: str) -> type[Rule]:
-    """The class of a rule that another package brings."""
     entries = by_name(announced(_GROUP), lambda entry: entry.name, "rule")
     if kind not in entries:
         raise HeadError(

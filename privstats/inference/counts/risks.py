@@ -24,10 +24,11 @@ from privstats.inference.counts.survival import (
     curve_source,
     ends_of_share,
     exposure_in,
-    told_bins,
+    reported_bins,
     worth_of,
 )
 from privstats.inference.counts.table import CountTable, count_table, gradients, z_of
+from privstats.inference.former_names import formerly
 from privstats.inference.reporting import HIDDEN, Source
 from privstats.inference.summary import RowTable, Summary, ends_of, number_of
 from privstats.release import Release
@@ -117,7 +118,7 @@ def _risk(group: str, curve: SurvivalCurve, at: float) -> tuple[float, float, fl
     places = np.flatnonzero(np.isclose(curve.timeline, at))
     if not len(places):
         times = ", ".join(f"{each:g}" for each in curve.timeline) or "none"
-        raise ReleaseError(f"the curve of {group!r} is told at {times}, and not at {at:g}: name such a time")
+        raise ReleaseError(f"the curve of {group!r} is reported at {times}, not at {at:g}: pass one of these times")
     place = int(places[0])
     low, high = curve.confidence_interval_[place]
     return 1 - float(curve.survival_function_[place]), 1 - float(high), 1 - float(low)
@@ -142,6 +143,7 @@ def _ratio_end(product: float, above: float, below: float, side: int) -> float:
     return (product + side * math.sqrt(inside)) / below if below > 0 else (math.inf if side > 0 else 0.0)
 
 
+@formerly(told="reported")
 @dataclass(frozen=True, eq=False)
 class Incidence(RowTable):
     """Cumulative incidence by group and cause; arrays have one entry per reported bin.
@@ -172,7 +174,7 @@ class Incidence(RowTable):
     times: Times
 
     @property
-    def told(self) -> bool:
+    def reported(self) -> bool:
         """Whether any bin is reported."""
         return any(map(len, self.timeline.values()))
 
@@ -251,20 +253,20 @@ def cumulative_incidence(
     for group, counts in groups.items():
         several = math.sqrt(len(outcome.values) / 2)  # the noise of a bin's cells is in the number at risk
         collapsed = CountTable((clock, outcome), _collapsed(counts), table.sigma * several)
-        told = told_bins(collapsed)
-        timeline[group] = np.array(ends)[:told]
+        n_bins = reported_bins(collapsed)
+        timeline[group] = np.array(ends)[:n_bins]
         for place, cause in enumerate(map(str, outcome.values[1:]), start=1):
-            curves[group, cause] = _curve(counts, place, collapsed, table.sigma, told, times, z)
-            events[group, cause] = counts[:told, place]
+            curves[group, cause] = _curve(counts, place, collapsed, table.sigma, n_bins, times, z)
+            events[group, cause] = counts[:n_bins, place]
     return Incidence(curves, events, timeline, release, alpha, times)
 
 
-def _curve(counts: Array, place: int, whole: CountTable, sigma: float, told: int, times: Times, z: float) -> Array:
-    """Return the incidence of a cause and the ends of its interval, ``(told, 3)``."""
+def _curve(counts: Array, place: int, whole: CountTable, sigma: float, n_bins: int, times: Times, z: float) -> Array:
+    """Return the incidence of a cause and the ends of its interval, ``(n_bins, 3)``."""
     rises = partial(_incidence, place=place, shape=counts.shape, times=times)
-    noise = sigma * np.linalg.norm(gradients(rises, counts.reshape(-1)), axis=0)[:told]
-    estimate = np.real(rises(counts.reshape(-1)))[:told]
-    low, high = ends_of_share(estimate, worth_of(whole, times, told), noise, z)
+    noise = sigma * np.linalg.norm(gradients(rises, counts.reshape(-1)), axis=0)[:n_bins]
+    estimate = np.real(rises(counts.reshape(-1)))[:n_bins]
+    low, high = ends_of_share(estimate, worth_of(whole, times, n_bins), noise, z)
     return np.stack([np.clip(np.maximum.accumulate(estimate), 0.0, 1.0), low, high], axis=1)
 
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from privstats.errors import ReleaseError
 from privstats.estimates.denoise import Array
+from privstats.inference.former_names import formerly
 from privstats.inference.inversion import quantile as t_quantile
 from privstats.inference.releases import reckoned_sigma, require_gaussian, require_level, require_records
 from privstats.plan import Plan
@@ -26,26 +27,27 @@ WIDE = 0.5
 """Of the scale of a share or the range of a number: an interval as wide says little."""
 
 
+@formerly(told="reported")
 class Interval(NamedTuple):
     """An estimate and its interval.
 
     Attributes:
         value: the estimate.
         low, high: ends of the interval; those of the full range where it is not reported.
-        told: whether the interval is bounded at this noise.
+        reported: whether the interval is bounded at this noise.
 
     Example:
         >>> schema = ps.CountSchema((ps.Categories("sex", ("f", "m")),), (("sex",),))
         >>> release = ps.Release.exact(schema, ps.measure(schema, {"sex": ["f"] * 60 + ["m"] * 40}))
         >>> share = ps.inference.proportions(release, "sex")["f"]
-        >>> share.value, round(share.low, 2), round(share.high, 2), share.told
+        >>> share.value, round(share.low, 2), round(share.high, 2), share.reported
         (0.6, 0.5, 0.69, True)
     """
 
     value: float
     low: float
     high: float
-    told: bool
+    reported: bool
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,9 @@ from scipy.special import chdtrc
 
 from privstats.errors import ReleaseError
 from privstats.estimates.denoise import Array
-from privstats.inference.counts.survival import Times, at_risk_in, event_tables, exposure_in, told_bins
+from privstats.inference.counts.survival import Times, at_risk_in, event_tables, exposure_in, reported_bins
 from privstats.inference.counts.table import CountTable, count_table, gradients, spread
+from privstats.inference.former_names import formerly
 from privstats.release import Release
 
 _SURE = 4.0  # standard deviations of noise that a group's events must stand out by
@@ -23,6 +24,7 @@ _MOST_SHARE = 0.95  # of who is at risk that may have the event in a bin, for it
 _FEWEST_BINS = 2
 
 
+@formerly(told="reported")
 class LogRank(NamedTuple):
     """A log-rank test, with lifelines' names.
 
@@ -46,7 +48,7 @@ class LogRank(NamedTuple):
     degrees_freedom: int = 1
 
     @property
-    def told(self) -> bool:
+    def reported(self) -> bool:
         """Whether there is a test: noise leaves the number at risk to be read in one bin at least."""
         return not math.isnan(self.test_statistic)
 
@@ -92,7 +94,9 @@ def logrank_test(
         noise = float(np.square(gradients(difference, counts.reshape(-1))).sum())
         variance = max(_hypergeometric(counts[..., :bins, :], at_risk_in(counts)[..., :bins]), 0.0) + sigma**2 * noise
     if not variance > 0:  # without noise only: it gives U a variance of its own
-        raise ReleaseError("there is no event in the bins that are told for both groups; nothing can be compared")
+        raise ReleaseError(
+            "there is no event in the bins that are reported for both groups, so nothing can be compared"
+        )
     statistic = float(value) ** 2 / variance
     return LogRank(statistic, float(chdtrc(1, statistic)))
 
@@ -113,7 +117,7 @@ def _groups(
         every = count_table(release, by, strata, time, event).known()
         counts, sigma = every.counts, every.sigma
     own = (CountTable(tables[0].variables, each, sigma) for group in counts for each in group)
-    return counts, sigma, min(told_bins(each) for each in own)
+    return counts, sigma, min(reported_bins(each) for each in own)
 
 
 def _hypergeometric(counts: Array, at_risk: Array) -> float:
@@ -132,10 +136,10 @@ def _difference(flat: Array, shape: tuple[int, ...], bins: int, times: Times) ->
 
 
 def _total(values: Array) -> Array:
-    """Return the sum over strata and bins, ``(..., 1)``."""
     return np.asarray(values.sum(axis=(-2, -1))[..., None])
 
 
+@formerly(told="reported")
 class Proportionality(NamedTuple):
     """A test of "the hazard ratio is the same at all times".
 
@@ -155,7 +159,7 @@ class Proportionality(NamedTuple):
         >>> release = ps.Release.exact(schema, ps.measure(schema, records))
         >>> names = {"time": "months", "event": "died", "by": "arm"}
         >>> found = ps.inference.proportionality_test(release, **names, times="discrete")
-        >>> found.told, found.degrees_freedom
+        >>> found.reported, found.degrees_freedom
         (False, 1)
     """
 
@@ -166,7 +170,7 @@ class Proportionality(NamedTuple):
     degrees_freedom: int = 1
 
     @property
-    def told(self) -> bool:
+    def reported(self) -> bool:
         """Whether there is a test: noise leaves events of both groups to be read in two bins at least."""
         return not math.isnan(self.test_statistic)
 
@@ -232,7 +236,6 @@ def proportionality_test(
 
 
 def _trend(flat: Array, shape: tuple[int, ...], bins: int, times: Times) -> Array:
-    """U, from all counts of both groups."""
     counts = flat.reshape(*flat.shape[:-1], *shape)
     exposure = exposure_in(counts, times)[..., :bins]
     shares = counts[..., :bins, 1] / exposure

@@ -19,7 +19,7 @@ from privstats.estimates.denoise import Array
 from privstats.inference.counts.table import gradients, z_of
 
 _CLEAR = 3.0
-"""Standard deviations of its noise that a group's rarer value must exceed for the variance to be told."""
+"""Standard deviations of its noise that a group's rarer value must exceed for the variance to be reported."""
 _SURE = 6.0  # of the noise, beyond which squares contradict zeros and ones
 _ROUNDED = 0.01  # of a record, on average: what a grid may do to a square
 
@@ -48,7 +48,7 @@ class BinaryColumn:
     scale: float
     shift: float
 
-    def require_zeros_and_ones(self, name: str, told: NDArray[np.bool_]) -> None:
+    def require_zeros_and_ones(self, name: str, reported: NDArray[np.bool_]) -> None:
         """Refuse sums that do not come from zeros and ones: sum x^2 = sum x.
 
         Raises:
@@ -57,7 +57,7 @@ class BinaryColumn:
         per, once = 2 * self.shift + self.scale, self.shift * (self.shift + self.scale)
         apart = np.abs(self.D - per * self.A + once * self.N)
         noise = math.hypot(self.sigma["D"], per * self.sigma["A"], once * self.sigma["N"])
-        if (apart > _SURE * noise + _ROUNDED * self.scale**2 * np.abs(self.N))[told].any():
+        if (apart > _SURE * noise + _ROUNDED * self.scale**2 * np.abs(self.N))[reported].any():
             raise ReleaseError(
                 f"binary (on the command line --binary) names {name!r}, whose sum of squares is not that of 0 and 1: "
                 "leave it out there"

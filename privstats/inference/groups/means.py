@@ -17,6 +17,7 @@ from scipy.special import stdtr, stdtrit
 
 from privstats.errors import ReleaseError
 from privstats.estimates.denoise import Array
+from privstats.inference.former_names import formerly
 from privstats.inference.groups.binary_columns import BinaryColumn
 from privstats.inference.groups.shares import GroupShares, chosen_names, group_shares
 from privstats.inference.inversion import quantile
@@ -46,6 +47,7 @@ _METHODS_OF_SHARES = (
 )
 
 
+@formerly(told="reported")
 @dataclass(frozen=True, eq=False)
 class GroupMeans(RowTable):
     """Means of columns by group; arrays are ``(groups, columns)`` in the columns' original units.
@@ -56,7 +58,7 @@ class GroupMeans(RowTable):
         means: of each column; NaN where a group is not reported.
         low, high: intervals of the means; infinite where a group is not reported.
         deviations: standard deviations of the columns, without intervals; NaN likewise, and for columns of 0 and 1.
-        told: whether each group is reported, ``(groups,)``.
+        reported: whether each group is reported, ``(groups,)``.
         pvalues: Welch's test of each column between the two reported groups, ``(columns,)``; None for other numbers of
             groups.
         differences: standardised difference of each column between these two groups, first minus second, and the ends
@@ -83,7 +85,7 @@ class GroupMeans(RowTable):
     low: Array
     high: Array
     deviations: Array
-    told: NDArray[np.bool_]
+    reported: NDArray[np.bool_]
     pvalues: Array | None
     differences: Array | None = field(repr=False)
     release: Release = field(repr=False)
@@ -188,7 +190,6 @@ def table_one(
 
 
 def _means(release: Release, schema: ClassSchema, columns: tuple[str, ...], alpha: float) -> GroupMeans:
-    """Return means, deviations, tests and differences of all columns."""
     names = schema.class_names or tuple(map(str, range(schema.classes)))
     released = _released_classes(release, schema)
     N, A, D = (np.asarray(getattr(release.moments, letter))[released] for letter in "NAD")
@@ -211,7 +212,7 @@ def _means(release: Release, schema: ClassSchema, columns: tuple[str, ...], alph
         low=raw - margin / scale,
         high=raw + margin / scale,
         deviations=np.where(reported[:, None], np.sqrt(variances * safe / (safe - 1)) / scale, np.nan),
-        told=reported,
+        reported=reported,
         pvalues=_welch(means, sampling, noise, safe, unsure) if two else None,
         differences=_differences(N, A, D, release, alpha) if two else None,
         release=release,
@@ -233,9 +234,11 @@ def _with_shares(found: GroupMeans, schema: ClassSchema) -> GroupMeans:
     for j in (j for j, level in enumerate(found.levels) if level):
         A, D = (np.asarray(getattr(release.moments, letter))[released, j] for letter in "AD")
         column = BinaryColumn(found.counts, A, D, reckoned_sigma(release), float(scale[j]), float(shift[j]))
-        column.require_zeros_and_ones(found.columns[j], found.told)
-        seen = np.where(found.told, column.shares, np.nan)
-        ends = [np.where(found.told, end, no) for end, no in zip(column.intervals(found.alpha), (0, 1), strict=True)]
+        column.require_zeros_and_ones(found.columns[j], found.reported)
+        seen = np.where(found.reported, column.shares, np.nan)
+        ends = [
+            np.where(found.reported, end, no) for end, no in zip(column.intervals(found.alpha), (0, 1), strict=True)
+        ]
         means[:, j], low[:, j], high[:, j], deviations[:, j] = np.clip(seen, 0.0, 1.0), *ends, np.nan
         if pvalues is not None and differences is not None:
             pvalues[j], differences[j] = column.pvalue(), column.difference(found.alpha)
@@ -244,7 +247,6 @@ def _with_shares(found: GroupMeans, schema: ClassSchema) -> GroupMeans:
 
 
 def _chosen(found: GroupMeans, places: list[int]) -> GroupMeans:
-    """Return some columns in another order."""
     shown: dict[str, Any] = {name: getattr(found, name)[:, places] for name in ("means", "low", "high", "deviations")}
     shown |= {name: tuple(getattr(found, name)[place] for place in places) for name in ("columns", "levels")}
     tested = {name: getattr(found, name) for name in ("pvalues", "differences")}
@@ -316,7 +318,7 @@ def _row(means: GroupMeans, j: int, i: int) -> dict[str, Any]:
     row["p_value"] = math.nan if i or means.pvalues is None else float(means.pvalues[j])
     apart = [math.nan] * 3 if i or means.differences is None else map(float, means.differences[j])
     row |= dict(zip(("smd", "smd_low", "smd_high"), apart, strict=True))
-    return {**row, "told": bool(means.told[i])}
+    return {**row, "told": bool(means.reported[i])}
 
 
 def means_summary(means: GroupMeans) -> Summary:

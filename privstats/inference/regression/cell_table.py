@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from privstats.errors import ReleaseError
 from privstats.estimates.denoise import Array
 from privstats.inference.cell_design import ColumnCells
+from privstats.inference.former_names import formerly
 from privstats.inference.regression.summary import cells_as_ratios, cells_summary, with_ratios
 from privstats.inference.summary import RowTable, Summary, framed, rows_by
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from privstats.inference.regression.table import ContrastTest, Regression
 
 
+@formerly(told="reported")
 @dataclass(frozen=True, eq=False)
 class CellTable(RowTable):
     """Each cell against the reference cell of its column; arrays have one entry per cell, ``(k,)``.
@@ -35,7 +37,7 @@ class CellTable(RowTable):
         error, noise_error: standard errors, sampling and noise together, and of the noise alone.
         low, high: the interval; infinite where it is not reported.
         pvalue: two-sided, of "no difference"; NaN of a reference.
-        told: whether the interval is bounded.
+        reported: whether the interval is bounded.
         alpha: 1 less the level of the intervals.
         level: of a record in the reference cell of every column, with its interval.
         regression: the fit.
@@ -60,7 +62,7 @@ class CellTable(RowTable):
     low: Array
     high: Array
     pvalue: Array
-    told: NDArray[np.bool]
+    reported: NDArray[np.bool]
     alpha: float
     level: ContrastTest
     regression: Regression
@@ -90,7 +92,7 @@ class CellTable(RowTable):
         """
         columns: dict[str, Any] = {"variable": self.columns, "level": self.cells, "reference": self.reference}
         columns |= {"estimate": self.estimate, "std_error": self.error, "noise_std_error": self.noise_error}
-        columns |= {"p_value": self.pvalue, "conf_low": self.low, "conf_high": self.high, "told": self.told}
+        columns |= {"p_value": self.pvalue, "conf_low": self.low, "conf_high": self.high, "told": self.reported}
         rows = rows_by(columns)
         return with_ratios(rows, self.regression.model) if exponentiate else rows
 
@@ -107,7 +109,7 @@ def cell_table(fit: Regression, reference: Mapping[str, str], alpha: float) -> C
     rows = np.vstack([_rows(each, first, len(fit.names)) for each, first in blocks])
     itself = np.concatenate([np.arange(len(each.cells)) == first for each, first in blocks])
     errors = fit.errors.combined(rows[~itself])
-    reported, (low, high) = errors.told(alpha), errors.interval(alpha)
+    reported, (low, high) = errors.reported(alpha), errors.interval(alpha)
     shown = {"estimate": np.where(reported, errors.estimate, math.nan), "error": errors.error, "low": low, "high": high}
     shown |= {"noise_error": errors.noise_error}
     return CellTable(
@@ -116,7 +118,7 @@ def cell_table(fit: Regression, reference: Mapping[str, str], alpha: float) -> C
         reference=itself,
         **{name: _beside(itself, values, 0.0) for name, values in shown.items()},
         pvalue=_beside(itself, errors.pvalues(), math.nan),
-        told=_beside(itself, reported.astype(np.float64), 1.0) > 0,
+        reported=_beside(itself, reported.astype(np.float64), 1.0) > 0,
         alpha=alpha,
         level=fit.t_test(_level(fit, blocks), alpha=alpha),
         regression=fit,

@@ -111,7 +111,9 @@ def clip_note(saturation: Saturation | None, unclipped: bool) -> str:
     """Return a sentence on clipped targets; empty where none is needed."""
     if saturation is None or unclipped or saturation.targets < _SATURATED:
         return ""
-    effect = "so no coefficient is told" if hides(saturation, unclipped) else "which would pull coefficients toward 0"
+    effect = (
+        "so no coefficient is reported" if hides(saturation, unclipped) else "which would pull coefficients toward 0"
+    )
     return (
         f"if targets are normal, {saturation.targets:.1%} of them are beyond target_bound and were clipped, {effect}; "
         "sums do not show whether they were, or lie just inside: where every party's clip report counts none, say "
@@ -144,7 +146,7 @@ class Hidden:
         """Standard errors from the noise alone."""
         return self.errors.noise_error
 
-    def told(self, alpha: float) -> NDArray[np.bool_]:  # noqa: ARG002  at no level
+    def reported(self, alpha: float) -> NDArray[np.bool_]:  # noqa: ARG002  at no level
         """False."""
         return np.zeros(len(self.estimate), dtype=np.bool_)
 

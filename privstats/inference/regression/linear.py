@@ -167,9 +167,9 @@ def design_notes(schema: Schema, sums: LinearSums, errors: Errors) -> list[str]:
         notes.append(f"the grid is coarse beside a column's spread: raise grid_bits from {schema.grid_bits}")
     if len(equations.lost.T):
         hidden = [name for name, size in zip(sums.names, errors.noise_error, strict=True) if math.isinf(size)]
-        notes.append(f"columns are collinear: {', '.join(hidden)} cannot be told apart")
+        notes.append(f"columns are collinear: {', '.join(hidden)} cannot be distinguished")
     elif equations.eigenvalues[0] < equations.sigma_G * math.sqrt(2 * len(equations.G)):
-        lost = "the Gram matrix is not told apart from its noise: scale the columns to their public ranges with Scale, "
+        lost = "noise hides the Gram matrix: scale the columns to their public ranges with Scale, "
         notes.append(f"{lost}read fewer columns, or release more records")
     return notes
 
@@ -210,9 +210,9 @@ class PartErrors:
         moved = solutions @ self.inversion.contrasts.T - self.estimate
         return np.asarray(np.sqrt((F - 1) / F * np.square(moved).sum(axis=0)))
 
-    def told(self, alpha: float) -> NDArray[np.bool_]:
+    def reported(self, alpha: float) -> NDArray[np.bool_]:
         """Whether the interval at this level is bounded."""
-        return self.inversion.told(alpha) & self._positive
+        return self.inversion.reported(alpha) & self._positive
 
     def statistics(self, null: Array | float = 0.0) -> Array:
         """Estimate less ``null``, over its standard error."""
@@ -233,7 +233,7 @@ class PartErrors:
         else:
             margin = quantile(alpha, self.inversion.degrees) * self.error
             low, high = self.estimate - margin, self.estimate + margin
-        reported = self.told(alpha)
+        reported = self.reported(alpha)
         return np.where(reported, low, -np.inf), np.where(reported, high, np.inf)
 
     def combined(self, rows: Array) -> PartErrors:

@@ -126,7 +126,7 @@ class MixedErrors:
         """0, because there is no noise."""
         return np.zeros(len(self.estimate))
 
-    def told(self, alpha: float) -> NDArray[np.bool_]:  # noqa: ARG002  the same at every level
+    def reported(self, alpha: float) -> NDArray[np.bool_]:  # noqa: ARG002  the same at every level
         """Whether the interval is bounded: enough sites for the parameter."""
         return np.asarray(self.degrees > 0)
 

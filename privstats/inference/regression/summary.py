@@ -33,7 +33,7 @@ def summarise(table: Regression, alpha: float) -> Summary:
         ("", "coef", "std err", "of it noise", "t", "P>|t|", *ends_of(alpha)),
         (
             (name, *_cells(reported, *map(float, values)))
-            for name, reported, *values in zip(table.names, table.errors.told(alpha), *columns, strict=True)
+            for name, reported, *values in zip(table.names, table.errors.reported(alpha), *columns, strict=True)
         ),
         head=head_of(table),
         notes=(f"{shown} of {table.columns} released {'contrasts' if table.column_cells else 'columns'} shown.",),
@@ -58,7 +58,7 @@ def fitted_words(table: Regression) -> str:
 def cells_summary(table: CellTable) -> Summary:
     """Contrasts of each column's cells, one row per cell."""
     fit, level = table.regression, table.level
-    shown = _contrast(level.told, level.value, 0.0, 0.0, level.pvalue, level.low, level.high)
+    shown = _contrast(level.reported, level.value, 0.0, 0.0, level.pvalue, level.low, level.high)
     rows = [("all references", shown[0], "", "", *shown[3:])]
     values = (table.estimate, table.error, table.noise_error, table.pvalue, table.low, table.high)
     return _of_cells(table).summary(
@@ -72,10 +72,10 @@ def cells_summary(table: CellTable) -> Summary:
     )
 
 
-def _contrast(told: bool, *numbers: float) -> list[str]:
+def _contrast(reported: bool, *numbers: float) -> list[str]:
     """Estimate, errors, p-value and interval of a contrast; a regression shows its statistic besides."""
     estimate, error, noise, p, low, high = numbers
-    shown = _cells(told, estimate, error, noise, 0.0, p, low, high)
+    shown = _cells(reported, estimate, error, noise, 0.0, p, low, high)
     return shown[:3] + shown[4:]
 
 
@@ -88,7 +88,7 @@ def _by_column(
 ) -> Iterator[tuple[str, ...]]:
     """Yield a row for each column without numbers, and behind it one for each of its cells."""
     before = ""
-    for place, (column, cell, reported) in enumerate(zip(table.columns, table.cells, table.told, strict=True)):
+    for place, (column, cell, reported) in enumerate(zip(table.columns, table.cells, table.reported, strict=True)):
         numbers = shown(bool(reported), *(float(each[place]) for each in values))
         if column != before:
             yield column, *[""] * len(numbers)
@@ -114,10 +114,10 @@ def head_of(table: Regression) -> tuple[tuple[str, str], ...]:
 
 
 def _cells(
-    told: bool, coef: float, error: float, noise: float, t: float, p: float, low: float, high: float
+    reported: bool, coef: float, error: float, noise: float, t: float, p: float, low: float, high: float
 ) -> list[str]:
     chance = chance_of(p)
-    if not told:
+    if not reported:
         return [HIDDEN, HIDDEN, HIDDEN, HIDDEN, chance, "-inf", "inf"]
     return [number_of(coef), number_of(error), number_of(noise), f"{t:.2f}", chance, number_of(low), number_of(high)]
 
@@ -173,13 +173,15 @@ def ratio_rows(table: Regression, alpha: float) -> tuple[tuple[str, ...], ...]:
     columns = (table.errors.estimate, *table.conf_int(alpha).T, table.bse, table.noise_bse, table.pvalues)
     return tuple(
         (name, *_ratio_cells(bool(reported), *map(float, values)))
-        for name, reported, *values in zip(table.names, table.errors.told(alpha), *columns, strict=True)
+        for name, reported, *values in zip(table.names, table.errors.reported(alpha), *columns, strict=True)
         if name != "const"
     )
 
 
-def _ratio_cells(told: bool, log: float, low: float, high: float, error: float, noise: float, p: float) -> list[str]:
-    if not told:
+def _ratio_cells(
+    reported: bool, log: float, low: float, high: float, error: float, noise: float, p: float
+) -> list[str]:
+    if not reported:
         return [HIDDEN, "0", "inf", HIDDEN, HIDDEN, HIDDEN, chance_of(p)]
     shown = (*map(float, _exp([log, low, high])), log, error, noise)
     return [*map(number_of, shown), chance_of(p)]

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from privstats.errors import ReleaseError
 from privstats.estimates.denoise import Array
 from privstats.inference.cell_design import ColumnCells
+from privstats.inference.former_names import formerly
 from privstats.inference.inversion import Errors, holm
 from privstats.inference.regression.cell_table import CellTable, cell_table
 from privstats.inference.regression.clipping import Saturation
@@ -28,6 +29,7 @@ from privstats.release import Release
 _ALPHA = 0.05
 
 
+@formerly(told="reported")
 @dataclass(frozen=True, eq=False)
 class Regression(RowTable):
     """A fitted linear regression; arrays have one entry per parameter, the intercept first.
@@ -119,9 +121,9 @@ class Regression(RowTable):
         return self.errors.pvalues()
 
     @property
-    def told(self) -> NDArray[np.bool_]:
+    def reported(self) -> NDArray[np.bool_]:
         """Whether the interval at alpha = .05 is bounded."""
-        return self.errors.told(_ALPHA)
+        return self.errors.reported(_ALPHA)
 
     def conf_int(self, alpha: float = _ALPHA, *, about: Literal["population", "sums"] = "population") -> Array:
         """Return intervals, shape ``(m, 2)``; (-inf, inf) where a parameter is not reported at this level.
@@ -164,7 +166,7 @@ class Regression(RowTable):
         require_level(alpha)
         rows = self._combined(np.atleast_2d(np.asarray(contrast, dtype=np.float64)), 1)
         (low,), (high,) = rows.interval(alpha)
-        reported = bool(rows.told(alpha)[0])
+        reported = bool(rows.reported(alpha)[0])
         estimate = float(rows.estimate[0]) if reported else math.nan
         return ContrastTest(estimate, float(low), float(high), reported, float(rows.pvalues(value)[0]))
 
@@ -240,11 +242,11 @@ class Regression(RowTable):
         low, high = self.conf_int(alpha).T
         columns: dict[str, Any] = {"term": self.names, "estimate": self._shown(alpha), "std_error": self.bse}
         columns |= {"noise_std_error": self.noise_bse, "statistic": self.tvalues, "p_value": self.pvalues}
-        rows = rows_by({**columns, "conf_low": low, "conf_high": high, "told": self.errors.told(alpha)})
+        rows = rows_by({**columns, "conf_low": low, "conf_high": high, "told": self.errors.reported(alpha)})
         return with_ratios(rows, self.model) if exponentiate else rows
 
     def _shown(self, alpha: float) -> Array:
-        return np.where(self.errors.told(alpha), self.errors.estimate, np.nan)
+        return np.where(self.errors.reported(alpha), self.errors.estimate, np.nan)
 
     def _combined(self, rows: Array, count: int) -> Errors:
         if rows.shape != (count, len(self.names)) or not np.isfinite(rows).all() or not np.abs(rows).any(axis=1).all():
@@ -252,13 +254,14 @@ class Regression(RowTable):
         return self.errors.combined(rows)
 
 
+@formerly(told="reported")
 class ContrastTest(NamedTuple):
     """One linear combination of parameters.
 
     Attributes:
         value: its estimate; NaN where it is not reported.
         low, high: its interval; infinite where it is not reported.
-        told: whether the interval is bounded.
+        reported: whether the interval is bounded.
         pvalue: two-sided.
 
     Example:
@@ -273,5 +276,5 @@ class ContrastTest(NamedTuple):
     value: float
     low: float
     high: float
-    told: bool
+    reported: bool
     pvalue: float

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from privstats.errors import ReleaseError
+from privstats.inference.former_names import formerly
 from privstats.inference.inversion import quantile
 from privstats.inference.releases import reckoned_sigma
 from privstats.inference.reporting import HIDDEN
@@ -96,6 +97,7 @@ def excluded_records(read: CourseSums) -> tuple[LeftOut, ...]:
     return tuple(LeftOut(arm, *(Total(float(n), sigma) for n in counts[at : at + 2])) for arm, at in places)
 
 
+@formerly(told="reported")
 @dataclass(frozen=True)
 class ArmOutcome:
     """One arm's mean of one outcome, with its interval.
@@ -135,7 +137,7 @@ class ArmOutcome:
         return "mean" if self.events is None else "risk"
 
     @property
-    def told(self) -> bool:
+    def reported(self) -> bool:
         """Whether noise leaves the mean to be read."""
         return math.isfinite(self.high)
 
@@ -257,6 +259,7 @@ def _squares(read: CourseSums, totals: Sequence[tuple[float, float]]) -> float |
     return max(within, float(reckoned_sigma(outcome).get("q", 0.0)), 0.0)
 
 
+@formerly(told="reported")
 @dataclass(frozen=True, eq=False)
 class ArmTable(RowTable):
     """Outcomes by arm, and below them the effects, as a trial's report has them.
@@ -288,9 +291,9 @@ class ArmTable(RowTable):
     left_out: tuple[LeftOut, ...] = ()
 
     @property
-    def told(self) -> bool:
+    def reported(self) -> bool:
         """Whether any arm or effect is reported."""
-        return any(each.told for each in self.arms) or any(each.told for each in self.effects)
+        return any(each.reported for each in self.arms) or any(each.reported for each in self.effects)
 
     def to_rows(self) -> list[dict[str, object]]:
         """Return one row per arm and effect; numbers that are not reported are NaN."""
@@ -299,7 +302,7 @@ class ArmTable(RowTable):
             for arm in self.arms[2 * place : 2 * place + 2]:
                 events = math.nan if arm.events is None else arm.events.value
                 numbers: dict[str, object] = {"n": arm.analysed.value, "n_event": events}
-                result = {"estimate": arm.mean, "conf_low": arm.low, "conf_high": arm.high, "told": arm.told}
+                result = {"estimate": arm.mean, "conf_low": arm.low, "conf_high": arm.high, "told": arm.reported}
                 rows.append({"outcome": arm.outcome, "group": arm.arm, "metric": arm.measure, **numbers, **result})
             for measure, each in effect.measures:
                 (row,) = each.to_rows(self.alpha)
@@ -333,7 +336,6 @@ class ArmTable(RowTable):
         )
 
     def _head(self) -> list[tuple[str, str]]:
-        """Records left out by arm, and by what cannot be read."""
         if not self.left_out:
             return []
 
@@ -348,7 +350,7 @@ class ArmTable(RowTable):
     def _arm(self, arm: ArmOutcome) -> tuple[str, ...]:
         name = f"{arm.outcome}: {arm.arm}" if arm.outcome and len(self.effects) > 1 else arm.arm
         events = HIDDEN if arm.events is None else arm.events.text(self.alpha)
-        ends = map(number_of, (arm.mean, arm.low, arm.high)) if arm.told else (HIDDEN, "-inf", "inf")
+        ends = map(number_of, (arm.mean, arm.low, arm.high)) if arm.reported else (HIDDEN, "-inf", "inf")
         return (name, arm.analysed.text(self.alpha), events, *ends)
 
     def _effect(self, effect: EffectTable) -> list[tuple[str, ...]]:

@@ -12,6 +12,7 @@ import numpy as np
 from privstats.course import Analysis, Effect
 from privstats.errors import PlanError, ReleaseError
 from privstats.estimates.denoise import Array
+from privstats.inference.former_names import formerly
 from privstats.inference.inversion import holm
 from privstats.inference.summary import RowTable, Summary, framed
 from privstats.inference.treatment_effects.arms import ArmTable, by_arm
@@ -21,6 +22,7 @@ from privstats.release import Release
 from privstats.schema import EffectSchema
 
 
+@formerly(told="reported")
 @dataclass(frozen=True, eq=False)
 class EffectRows(RowTable):
     """Effects with their intervals: for each outcome the effect in all records, then those in each subgroup.
@@ -84,9 +86,9 @@ class EffectRows(RowTable):
         return {" ".join(filter(None, (each.name, each.subgroup))) or "all": each for each in self.tables}
 
     @property
-    def told(self) -> bool:
+    def reported(self) -> bool:
         """Whether any effect is reported at the level .05."""
-        return any(table.told for table in self.tables)
+        return any(table.reported for table in self.tables)
 
     @property
     def analysis(self) -> Analysis | None:
@@ -221,7 +223,6 @@ def _places(tables: Sequence[EffectTable], family: str) -> list[int]:
 
 
 def _require_own(course: object, releases: Sequence[Release | None]) -> None:
-    """Refuse releases of other plans than the course's."""
     if not isinstance(course, Effect):
         raise ReleaseError(f"course must be an Effect course, got {type(course).__name__}; read it with course.read")
     for place, release in enumerate(releases):

@@ -90,7 +90,6 @@ def _declared(rows: EffectRows) -> list[str]:
 
 
 def _preregistered(rows: EffectRows) -> str:
-    """Describe the declaration in the words of a paper."""
     course, analysis = rows.course, rows.analysis
     if course is None or analysis is None:
         return "Nothing was declared before the first session, so all of it is exploratory."
@@ -209,7 +208,7 @@ def _hidden_rows(named: Sequence[tuple[str, EffectTable]], alpha: float) -> list
         if text := table.why_at(alpha):
             why.setdefault(text, []).append(name)
     several = len(named) > 1
-    return [f"Not told{f' ({listed(tuple(names))})' if several else ''}: {text}." for text, names in why.items()]
+    return [f"Not reported{f' ({listed(tuple(names))})' if several else ''}: {text}." for text, names in why.items()]
 
 
 def _head(table: EffectTable) -> tuple[tuple[str, str], ...]:
@@ -277,8 +276,7 @@ def _ends(table: EffectTable) -> str:
 
 
 def _population(table: EffectTable) -> str:
-    """Describe the population of the difference."""
-    share = table.kept or 0.0
+    share = table.mean_weight or 0.0
     if table.missing:
         share = min(share, 1.0)
         few = " Most records are not in it." if share < _HALF else ""

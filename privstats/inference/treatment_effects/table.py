@@ -16,6 +16,7 @@ import numpy as np
 from privstats.errors import ReleaseError
 from privstats.estimates.denoise import Array
 from privstats.estimates.effect import ArmSums
+from privstats.inference.former_names import formerly
 from privstats.inference.releases import require_level
 from privstats.inference.summary import RowTable, framed
 from privstats.inference.treatment_effects.arms import split_of
@@ -48,6 +49,7 @@ _CHANCE = 6.0  # standard deviations by which the arms of a trial may miss its p
 _RARE = 0.2  # probability of an arm below which it does not either
 
 
+@formerly(kept="mean_weight", told="reported", untold="unreported", why_not_told="why_not_reported")
 @dataclass(frozen=True, eq=False)
 class EffectTable(RowTable):
     """A treatment effect with its interval.
@@ -65,7 +67,7 @@ class EffectTable(RowTable):
         measure: ``"difference"``, or ``"ratio"`` of the mean outcomes of both arms.
         as_ratio: the effect as a ratio, where the plan requests both; otherwise None.
         ratio: the numbers behind it.
-        untold: why the effect is not reported at any level; empty where it can be.
+        unreported: why the effect is not reported at any level; empty where it can be.
         nobs: records, noisy.
         arms: records of the treated and of the others in all subgroups together, noisy; None where the course omitted
             the outcome lines. With missing outcomes all count, observed or not.
@@ -84,7 +86,7 @@ class EffectTable(RowTable):
         >>> X, y = np.column_stack([rng.uniform(20, 90, 4_000), arm]), rng.random(4_000) < 0.3 + 0.2 * arm
         >>> releases = ps.simulate(course, [(X[::2], y[::2]), (X[1::2], y[1::2])])
         >>> table = ps.inference.effect(releases)
-        >>> table.told, table.pvalue < 0.001
+        >>> table.reported, table.pvalue < 0.001
         (True, True)
     """
 
@@ -96,7 +98,7 @@ class EffectTable(RowTable):
     probability: float | tuple[float, ...] | None
     trim: float | None
     ratio: RatioOfSums | RatioOfMeans
-    untold: str
+    unreported: str
     nobs: float
     arms: tuple[float, float] | None
     r_: float | None
@@ -129,12 +131,12 @@ class EffectTable(RowTable):
         return self.ratio.noise_error
 
     @property
-    def told(self) -> bool:
+    def reported(self) -> bool:
         """Whether the effect is reported at the level .05."""
-        return not self.why_not_told
+        return not self.why_not_reported
 
     @property
-    def why_not_told(self) -> str:
+    def why_not_reported(self) -> str:
         """One sentence on what hides the effect at the level .05; empty where it is reported."""
         return self.why_at(0.05)
 
@@ -142,7 +144,7 @@ class EffectTable(RowTable):
     def pvalue(self) -> float:
         """Two-sided p-value of "no effect", a difference of 0 or a ratio of 1; 1 where it is not reported at any
         level."""
-        return 1.0 if self.untold else self.ratio.pvalue()
+        return 1.0 if self.unreported else self.ratio.pvalue()
 
     def conf_int(self, alpha: float = 0.05) -> Array:
         """Return the ends of the interval, ``(2,)``; -inf and inf where it is not reported at this level.
@@ -151,10 +153,10 @@ class EffectTable(RowTable):
             ReleaseError: alpha is not between 0 and 1.
         """
         require_level(alpha)
-        return np.array(self.ratio.interval(alpha) if not self.untold else (-math.inf, math.inf))
+        return np.array(self.ratio.interval(alpha) if not self.unreported else (-math.inf, math.inf))
 
     @property
-    def kept(self) -> float | None:
+    def mean_weight(self) -> float | None:
         """W over the records: of ``"ate"`` the share in the population, of ``"att"`` those of it that are treated, of
         ``"overlap"`` the mean weight; None where no propensity was fitted."""
         return None if self.trim is None else self.ratio.W / self.nobs
@@ -236,8 +238,8 @@ class EffectTable(RowTable):
 
     def why_at(self, alpha: float) -> str:
         """Return one sentence on what hides the effect at this level; empty where it is reported."""
-        if self.untold or self.ratio.told(alpha):
-            return self.untold
+        if self.unreported or self.ratio.reported(alpha):
+            return self.unreported
         return "noise hides how many records there are: take more records, or a larger epsilon"
 
 
@@ -308,7 +310,9 @@ def question(
         subgroup=subgroup,
         declared=declared,
         ratio=ratio,
-        untold=_misassigned(schema, arms) or _outweighed(schema, sums, line, ratio) or _unsettled(schema, nuisances, r),
+        unreported=_misassigned(schema, arms)
+        or _outweighed(schema, sums, line, ratio)
+        or _unsettled(schema, nuisances, r),
         nobs=sums.n,
         arms=_numbers(read),
         r_=r,
@@ -391,7 +395,7 @@ def _share_of(nuisance: float, variance: float) -> float:
 
 
 def _unsettled(schema: EffectSchema, found: Nuisances | None, r: float | None) -> str:
-    """Why the nuisances leave an effect untold; empty where they do not."""
+    """Return why errors of the nuisances hide an effect; empty where they do not."""
     if found is None or r is None:
         return ""
     if not found.clear > _CLEAR:

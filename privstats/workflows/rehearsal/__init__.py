@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from privstats.workflows.rehearsal.page import STAMP as STAMP
     from privstats.workflows.rehearsal.page import UNSURE as UNSURE
     from privstats.workflows.rehearsal.page import Bar as Bar
+    from privstats.workflows.rehearsal.page import assumptions as assumptions
     from privstats.workflows.rehearsal.page import bars as bars
     from privstats.workflows.rehearsal.page import before_a_score as before_a_score
     from privstats.workflows.rehearsal.page import costs as costs
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from privstats.workflows.rehearsal.page import oddities as oddities
     from privstats.workflows.rehearsal.page import promised as promised
     from privstats.workflows.rehearsal.page import scored_on as scored_on
-    from privstats.workflows.rehearsal.page import taken as taken
     from privstats.workflows.rehearsal.page import worths as worths
     from privstats.workflows.rehearsal.page import write_page as write_page
     from privstats.workflows.rehearsal.run import Opened as Opened

@@ -84,7 +84,7 @@ _FEW = 6
 """Different whole numbers that are still names of categories."""
 _NEARLY_ALL = 0.95
 _FREE = 0.5
-_TOLD = 0.1
+_LISTED = 0.1
 """The least share of a column's texts that those listed hold; less is an id that recurs."""
 _RECURS = 0.9
 """Of the texts that are given, as many different ones at most recur, as an id of persons with several rows does."""
@@ -99,10 +99,10 @@ _BOOK = "its code book; here the first file alone, and what another file has bes
 
 
 class Sentence(NamedTuple):
-    """One thing that is taken for public."""
+    """One fact that the rehearsal treats as public."""
 
     what: str
-    taken: str
+    assumed: str
     elsewhere: str
 
 
@@ -130,9 +130,9 @@ class Assumed:
 
     @property
     def sentences(self) -> tuple[Sentence, ...]:
-        """Each thing, what it was taken to be, and where a study finds it."""
-        named = {kind: [each.name for each in self.columns if isinstance(each, kind)] for kind in _SAID}
-        kinds = "; ".join(f"{word}: {_few(named[kind])}" for kind, word in _SAID.items() if named[kind])
+        """Each fact, its value here, and where a study finds it."""
+        named = {kind: [each.name for each in self.columns if isinstance(each, kind)] for kind in _KINDS}
+        kinds = "; ".join(f"{word}: {_few(named[kind])}" for kind, word in _KINDS.items() if named[kind])
         lists = [each for each in self.columns if isinstance(each, Categories)]
         sentences = [
             Sentence("columns", _few([each.name for each in self.columns]), "the data dictionary that all parties use"),
@@ -156,7 +156,7 @@ class Assumed:
         return {what: size for what, size in sizes.items() if size is not None}
 
 
-_SAID: Mapping[type, str] = {Numeric: "numbers", Dates: "dates", Truth: "yes or no", Categories: "categories"}
+_KINDS: Mapping[type, str] = {Numeric: "numbers", Dates: "dates", Truth: "yes or no", Categories: "categories"}
 
 
 def assumed_of(table: Mapping[str, Readings], target: str, records: int, *, persons: str | None = None) -> Assumed:
@@ -237,7 +237,7 @@ def _of_numbers(name: str, numbers: Any) -> Column | str:
 def _of_texts(name: str, readings: Readings, given: int) -> Column | str:
     counts = Counter(readings.texts.values())
     listed = sum(times for _, times in counts.most_common(_VALUES))
-    if len(counts) > max(_VALUES, _FREE * given) or listed < _TOLD * given:
+    if len(counts) > max(_VALUES, _FREE * given) or listed < _LISTED * given:
         return _RECURRING if len(counts) <= _RECURS * given else _IDS
     common = sorted(((text, times) for text, times in counts.items() if LOST not in text), key=_by_count)
     frequent = tuple(sorted(text for text, _ in common[:_VALUES]))

@@ -35,7 +35,7 @@ _SURE = 2.0
 """Standard errors that a difference is told from."""
 _OPEN = "?"
 _LEFT = {
-    "untold": "records without a class, left out",
+    "unlabelled": "records without a class, left out",
     "unowned": "records without an id, left out",
     "broken": "lines that are no records, left out",
 }
@@ -68,7 +68,7 @@ def _spread(error: float | None) -> str:
     return "" if error is None else f" ± {error:.3f}"
 
 
-def taken(what: Opened) -> tuple[Sentence, ...]:
+def assumptions(what: Opened) -> tuple[Sentence, ...]:
     """Return the facts treated as public and the defaults used, each with where a study states it."""
     words = words_of(len(what.parties), persons=what.asked.persons is not None)
     chosen = {name: getattr(what.asked, name, None) for name in words}
@@ -109,11 +109,11 @@ class Worth:
 
     Attributes:
         bars: the party's own model, and the joint model under the promise.
-        said: a sentence on the difference.
+        conclusion: a sentence on the difference.
     """
 
     bars: tuple[Bar, Bar]
-    said: str
+    conclusion: str
 
 
 def worths(rehearsal: Rehearsal) -> list[Worth]:
@@ -202,7 +202,7 @@ def text_of(rehearsal: Rehearsal) -> str:
         "On each party's own records that were in no sum:",
     ]
     for each in worths(rehearsal):
-        lines += [*(f"{bar.name}: {bar.shown}" for bar in each.bars), each.said]
+        lines += [*(f"{bar.name}: {bar.shown}" for bar in each.bars), each.conclusion]
     lines += [
         UNSURE,
         "",
@@ -230,7 +230,7 @@ def facts(found: Rehearsal) -> dict[str, Any]:
         "auc_alone": {name: auc.value for name, auc in found.alone.items()},
         "promise": promised(found.opened),
         "odd": oddities(found.opened),
-        "assumed_public": [f"{each.what}: {each.taken}" for each in taken(found.opened)],
+        "assumed_public": [f"{each.what}: {each.assumed}" for each in assumptions(found.opened)],
         "sessions": len(found.releases),
         "upload_bytes": found.upload_bytes,
         "seconds": found.seconds,
@@ -364,10 +364,10 @@ def write_page(rehearsal: Rehearsal, path: str | os.PathLike[str], *, kept: bool
         bars=bars(rehearsal),
         unsure=UNSURE,
         scored_on=scored_on(what),
-        taken=Table(
-            "taken for public",
-            ("what", Cell("taken here", notes=("below: where a study finds it",))),
-            [(each.what, Cell(each.taken, notes=(each.elsewhere,))) for each in taken(what)],
+        assumptions=Table(
+            "treated as public",
+            ("what", Cell("value here", notes=("below: where a study finds it",))),
+            [(each.what, Cell(each.assumed, notes=(each.elsewhere,))) for each in assumptions(what)],
             words=True,
         ),
         costs=Table("what it cost", ("what", "here"), costs(rehearsal), words=True),

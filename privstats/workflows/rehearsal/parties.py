@@ -68,7 +68,7 @@ class Party:
         codes: the columns' codes, ``(n, J)``.
         y: index of each record's class, ``(n,)``.
         test: whether each record is held out of every sum, ``(n,)``.
-        untold: the number of records without a class, which are excluded.
+        unlabelled: the number of records without a class, which are excluded.
         broken: lines that are no records.
         ids: each record's person, ``(n,)``; None without a column of ids.
         unowned: the number of records with a class but no id, which are excluded where a column of ids is named.
@@ -80,7 +80,7 @@ class Party:
     codes: NDArray[np.float64]
     y: NDArray[np.intp]
     test: NDArray[np.bool_]
-    untold: int
+    unlabelled: int
     broken: int
     ids: NDArray[np.object_] | None = None
     unowned: int = 0
@@ -167,7 +167,6 @@ def parties_of(files: Sequence[Source], sources: Sequence[Found], public: Assume
 
 
 def _names(files: Sequence[Source]) -> list[str]:
-    """Return the parties' names, numbered where two are equal."""
     stems = [name_of(file) for file in files]
     return [stem if stems.count(stem) == 1 else f"{stem} {place}" for place, stem in enumerate(stems, 1)]
 
@@ -197,7 +196,6 @@ def tested(parties: Sequence[Party]) -> Held:
 
 
 def _values(readings: Readings) -> NDArray[Any]:
-    """The readings as one array: of numbers, or of numbers, texts and None."""
     if not readings.are_texts.any():
         return readings.numbers
     out = readings.plain

@@ -56,11 +56,11 @@ _DRAWS = 40
 
 @dataclass(frozen=True)
 class Opened:
-    """The files, read, and what was taken for public before anything was computed.
+    """The files, read, and the facts treated as public before anything was computed.
 
     Attributes:
         asked: what was asked for.
-        public: what was taken for public.
+        public: the facts treated as public.
         parties: the records of each file.
         seconds: that reading took.
         files: as they were named, and how they are written; or tables in memory.
@@ -224,7 +224,6 @@ def rehearsed(what: Opened, advance: Callable[[int], None], rng: Generator | Non
 
 
 def _releases(what: Opened, rng: Generator | None) -> tuple[Release, ...]:
-    """Return the release of every session that ended with a sum."""
     names = np.array(what.public.classes)
     shards = [(table, names[y], *ids) for table, y, *ids in (party.shard for party in what.parties)]
     with warnings.catch_warnings():
@@ -234,7 +233,6 @@ def _releases(what: Opened, rng: Generator | None) -> tuple[Release, ...]:
 
 
 def _own(party: Party, alone: Shares, private: Shares) -> Own:
-    """Compare the party's own model with the joint one, from their probabilities for its held-out records."""
     held = tested((party,))
     return Own(len(held.y), auc(held, alone), auc(held, private), gain(held, private, alone))
 

@@ -207,7 +207,6 @@ def _taking_part(plan: Plan) -> Iterator[str]:
 
 
 def _leaves(total: Total) -> str:
-    """State how many numbers leave a party in all sessions, and how they are masked."""
     over = "" if total.sessions == 1 else f" in at most {total.sessions} sessions"
     return (
         f"What leaves a party are {total.numbers:,} numbers{over}, {total.upload_bytes:,} bytes: sums over "
@@ -218,7 +217,6 @@ def _leaves(total: Total) -> str:
 
 
 def _sums(sessions: list[Session]) -> Table:
-    """Return a table of the sums of each session: how many numbers, and the noise added to each."""
     rows = [
         (each, row, row.blocks(sizes) * row.entries(sizes))
         for each in sessions
@@ -241,12 +239,10 @@ def _sums(sessions: list[Session]) -> Table:
 
 
 def _noise(plan: Plan, letter: str) -> str:
-    """Return the noise of the released total of all parties, independent of which party draws it."""
     return "none" if plan.noise is None else f"{plan.noise.released_sigma(plan.cohort.clients)[letter]:.3g}"
 
 
 def _computed(sessions: list[Session]) -> list[str]:
-    """Return what is computed from the sums, one sentence per kind of sums."""
     phrases: dict[str, list[str]] = {}
     for each in sessions:
         phrases.setdefault(use_of_sums(each.plan.schema), []).append(each.name)
@@ -385,7 +381,6 @@ def _withdrawn(plan: Plan, course: Course | None) -> str:
 
 
 def _accounts(plan: Plan) -> Iterator[str]:
-    """Yield who counts the releases about the same people."""
     limit = "with a limit that it sets itself"
     if (devices := plan.devices) is not None:
         runs = "once" if devices.most_runs == 1 else f"{devices.most_runs} times"

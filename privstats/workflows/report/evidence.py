@@ -56,7 +56,7 @@ class Row:
     """One question, its answer and its proof.
 
     Attributes:
-        asked: the texts that ask it, each a letter of :data:`TEXTS` and the place in it.
+        sources: the texts that ask it, each a letter of :data:`TEXTS` and the place in it.
         question: in a few words.
         answer: the plan's own; empty where only a person knows it.
         proof: a page of the documentation, a command, or a file next to this page.
@@ -68,7 +68,7 @@ class Row:
         True
     """
 
-    asked: str
+    sources: str
     question: str
     answer: str
     proof: str
@@ -91,7 +91,7 @@ def evidence(statement: Statement) -> list[Row]:
         >>> from privstats.workflows.report.evidence import evidence
         >>> privacy = ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=1.0, delta=1e-5)
         >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=ps.Cohort(2, 2, 10), privacy=privacy)
-        >>> [row.question for row in evidence(Statement(plan)) if row.asked.startswith("E")]
+        >>> [row.question for row in evidence(Statement(plan)) if row.sources.startswith("E")]
         ['Singling out', 'Linkability', 'Inference']
     """
     plan, course = statement.plan, statement.course
@@ -123,7 +123,7 @@ def evidence_page(statement: Statement) -> str:
     rows = evidence(statement)
     header = ("asked by", "question", "answer", "where it is proved", "who signs")
     cells = [
-        (each.asked, each.question, each.answer or Cell(FILL_IN, ("to fill in",)), each.proof, each.signer)
+        (each.sources, each.question, each.answer or Cell(FILL_IN, ("to fill in",)), each.proof, each.signer)
         for each in rows
     ]
     return render(
@@ -219,7 +219,6 @@ def _adds_or_removes(plan: Plan) -> bool:
 
 
 def _algorithms(plan: Plan, sessions: Sequence[Session]) -> Iterator[Row]:
-    """Yield what is summed, and what may be wrong with it."""
     noise = plan.noise
     letters = _listed(sessions, lambda each: ", ".join(row.letter for row in each.schema.sent))
     sigmas = _listed(sessions, _deviations)
@@ -292,7 +291,6 @@ def _trust(plan: Plan) -> Iterator[Row]:
 
 
 def _security(plan: Plan) -> Iterator[Row]:
-    """Yield the cryptography, and who holds its keys."""
     yield Row(
         "N security",
         "Who sees one party's sums?",
@@ -318,7 +316,6 @@ def _security(plan: Plan) -> Iterator[Row]:
 
 
 def _governance(plan: Plan) -> Iterator[Row]:
-    """Yield the questions about people and contracts around the release."""
     yield Row("N data collection; I 7.2", "How were records collected, with which consent?", "", "", "data holder")
     yield Row("I 6.3.2", "Who can look this up?", "Whoever has the plan makes this page again.", "report", "software")
     yield Row("H (i); I 6.2.2", "Recipients of the release", "", "contract", "coordinator")

@@ -36,24 +36,24 @@ _SEVERAL: dict[Unit, tuple[str, tuple[int, ...]]] = {
 """By unit, of what somebody may have several, and for how many the worth of a promise is shown."""
 
 
-def hits(kept: Guarantee) -> float:
+def hits(guarantee: Guarantee) -> float:
     """Return how many of 100 records an attacker finds at most at 1 false alarm in 100; rounded up to a tenth."""
-    return math.ceil(1000 * kept.tpr(_FALSE_ALARMS)) / 10
+    return math.ceil(1000 * guarantee.tpr(_FALSE_ALARMS)) / 10
 
 
-def headline(plan: Plan, kept: Guarantee | None = None) -> str:
+def headline(plan: Plan, guarantee: Guarantee | None = None) -> str:
     """Explain in one sentence what the promise of a plan, or of the course that it begins, is worth."""
-    kept = total_of(plan).guarantee if kept is None else kept
-    if math.isinf(kept.mu):
+    guarantee = total_of(plan).guarantee if guarantee is None else guarantee
+    if math.isinf(guarantee.mu):
         return (
             "Nothing bounds what the released sums tell about single records: masking hides who sent what, and the "
             "total is released as it is."
         )
     whom = _WHOM[_unit(plan)]
     if plan.devices is not None and plan.noise is not None and not plan.noise.pure:
-        kept, whom = _answer_guarantee(plan, plan.noise, plan.devices.most_runs), "answers"
+        guarantee, whom = _answer_guarantee(plan, plan.noise, plan.devices.most_runs), "answers"
     return (
-        f"At most {hits(kept):g} of 100 {whom} found at 1 false alarm in 100, whatever else somebody knows and "
+        f"At most {hits(guarantee):g} of 100 {whom} found at 1 false alarm in 100, whatever else somebody knows and "
         "however they try. Guessing finds 1."
     )
 
@@ -352,7 +352,6 @@ def chance(delta: float) -> str:
 
 
 def _count(number: int, noun: str) -> str:
-    """Return a number with its noun, such as "3 parties"."""
     many = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
     return f"{number:,} {noun if number == 1 else many}"
 

@@ -69,7 +69,7 @@ def model_finding(head: Any, plan: Plan) -> Finding:
             "Only a signature on the model's file keeps somebody from writing this; `privstats head verify` checks it.",
         ],
         violated=plan.noise is not None and not provenance.covered,
-        whole=True,
+        complete=True,
     )
 
 
@@ -169,7 +169,6 @@ def page_of(statement: Statement) -> str:
 
 
 def _of_plan(plan: Plan, course: Course | None) -> dict[str, Any]:
-    """Return the page's values that follow from the plan, or from the course that it begins."""
     return {
         "plan": plan,
         "course": None if course is None else course_table(course),
@@ -207,7 +206,6 @@ def _worst(guarantee: Guarantee, found: Sequence[spending.Together]) -> float | 
 
 
 def _released(release: Release, course: Course | None) -> list[tuple[str, str]]:
-    """Return the facts of the release file, as terms and sentences."""
     plan, cohort = release.plan, release.plan.cohort
     out = [
         ("parties in it", f"{len(release.survivors)} of {cohort.clients}; {plan.masking.fewest_listed} were needed"),

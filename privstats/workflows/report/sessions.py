@@ -63,7 +63,6 @@ def collected(plan: Plan, course: Course | None = None) -> list[str]:
 
 
 def _leaves(plan: Plan, total: Total) -> str:
-    """State what leaves a party in all sessions."""
     cohort, over = plan.cohort, "" if total.sessions == 1 else f" in at most {total.sessions} sessions"
     parts = f"with at most {cohort.max_records:,} records between them. Each adds up its own records"
     if plan.schema.whole_parties:

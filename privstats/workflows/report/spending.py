@@ -25,11 +25,11 @@ class Together:
     Attributes:
         guarantee: of all these releases, under the account's unit and adjacency; its mu is infinite where exact sums
             are among them.
-        told: the guarantee in words.
+        statement: the guarantee in words.
     """
 
     guarantee: Guarantee
-    told: str
+    statement: str
 
 
 def together(plan: Plan, kept: Guarantee, digests: Sequence[str], accounts: Sequence[Account]) -> list[Together]:
@@ -56,7 +56,7 @@ def headline(plan: Plan, kept: Guarantee, found: Sequence[Together]) -> str:
     alone = explanations.headline(plan, kept)
     if not found or math.isinf(kept.mu):
         return alone
-    return f"This release alone: {alone[:1].lower()}{alone[1:]} {' '.join(each.told for each in found)}"
+    return f"This release alone: {alone[:1].lower()}{alone[1:]} {' '.join(each.statement for each in found)}"
 
 
 def accounts_table(accounts: Sequence[Account]) -> Table:
@@ -109,7 +109,7 @@ def _with_this(plan: Plan, guarantee: Guarantee, account: Account) -> Together:
         total = Guarantee(compose((account.mu, guarantee.mu)), account.pure + guarantee.pure)
         return _row(account, total, where)
     row = _row(account, _spent(account), f"{_releases(account)[4:]} alone")
-    return Together(row.guarantee, f"{row.told} If it is of the same records, this release adds to that.")
+    return Together(row.guarantee, f"{row.statement} If it is of the same records, this release adds to that.")
 
 
 def _row(account: Account, kept: Guarantee, where: str) -> Together:

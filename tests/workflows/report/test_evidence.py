@@ -39,7 +39,7 @@ def answers(plan: ps.Plan, *findings: Finding) -> dict[str, str]:
 @pytest.mark.parametrize("schema", PROMISED, ids=lambda schema: schema.task)
 def test_every_kind_answers_every_text_and_leaves_the_same_lines_to_people(schema: ps.schema.Schema) -> None:
     rows = evidence(Statement(plan_of(schema)))
-    assert {row.asked[0] for row in rows} == set(TEXTS)
+    assert {row.sources[0] for row in rows} == set(TEXTS)
     assert {row.signer for row in rows} == set(SIGNERS)
     assert all(row.proof for row in rows if not row.open)
     assert not [row for row in rows if row.open and row.signer == "software"], "no command fills a line in"
