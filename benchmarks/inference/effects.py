@@ -74,7 +74,7 @@ def trial(world: str, probability: float, records: int, epsilon: float, runs: in
 
 
 def observed(estimand: Any, world: str, records: int, epsilon: float, runs: int) -> Row:
-    """A cell of a world where nobody assigned the treatment."""
+    """A cell of a world where the treatment was not randomised."""
     schema = ps.EffectSchema.of(RANGES, treatment="arm", outcome=(-1, 1), estimand=estimand, trim=0.1)
     return {"world": world, "estimand": estimand, **_cell(schema, world, records, epsilon, runs)}
 

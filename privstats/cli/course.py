@@ -93,7 +93,7 @@ class Terms:
         int | None, option("Of a stream: how often records may be sent again without proof. Default: never.")
     ] = None
     allow_disclosing_leavers: Annotated[
-        bool, option("Deletions without noise, which show who left.", flag="--allow-disclosing-leavers")
+        bool, option("Deletions without noise, which disclose who left.", flag="--allow-disclosing-leavers")
     ] = False
 
 

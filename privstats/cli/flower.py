@@ -119,7 +119,7 @@ def records(
         ),
     ] = False,
     persons: Annotated[
-        str | None, option("Whose a row is: where patients are promised, or split as a whole.", "COLUMN")
+        str | None, option("The column of patient ids, where patients are promised or split as a whole.", "COLUMN")
     ] = None,
 ) -> None:
     """Say which file holds this party's records: read it once against the plan, and write records.py that names it."""

@@ -44,7 +44,7 @@ def open_(path: LedgerFile) -> None:
         ledger, done = _without_accounts(path), "there is a ledger without accounts at"
     advice = f"open an account: privstats ledger cap {path} DATASET --unit ... --epsilon ..."
     say(f"{done} {path}; {advice}", err=True)
-    say("its head, to be kept elsewhere:", err=True)
+    say("its head, to be stored elsewhere:", err=True)
     say(ledger.head)
 
 
@@ -111,7 +111,7 @@ def show(
             console.print(room(account), markup=False)
     if any(account.counted and math.isinf(account.pure) for account in accounts):
         console.print(f"\n{_SQUARES}", markup=False)
-    console.print(f"\nhead, to be kept elsewhere: {ledger.head}", soft_wrap=True)
+    console.print(f"\nhead, to be stored elsewhere: {ledger.head}", soft_wrap=True)
 
 
 @app.command()
@@ -166,7 +166,7 @@ def _row(event: Cap | Spend, delta: float) -> tuple[str, ...]:
     finished = "never" if event.withdrawn else finished
     epsilon = f"{event.epsilon_at(delta):.4g}"
     what = f"{event.what}, {event.model}" + (f", in no sum: freed {event.freed[:_DAY]}" if event.freed else "")
-    what += f", nothing left: withdrawn {event.withdrawn[:_DAY]}" if event.withdrawn else ""
+    what += f", nothing was sent: withdrawn {event.withdrawn[:_DAY]}" if event.withdrawn else ""
     return what, event.plan[:_SHORT], event.run.hex()[:_SHORT], epsilon, finished
 
 

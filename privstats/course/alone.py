@@ -236,9 +236,9 @@ def _require_same_records(course: object) -> None:
         raise DataError(f"course must be a Course, got {type(course).__name__}; for one plan use private_release")
     if isinstance(course, DisjointRounds):
         raise PlanError(
-            "every round of this course takes records of its own, and X would stand in all of them, which costs far "
-            "more than the course is priced at: bring each epoch's arrivals with `privstats stream new` and `epoch`, "
-            "or through a RecordRegistry; to release the same records again, give Rounds or a plan at a time"
+            "every round of this course takes separate records; X in all of them would cost far more than the "
+            "course's price: pass each epoch's arrivals with `privstats stream new` and `epoch`, or through a "
+            "RecordRegistry; to release the same records again, give Rounds or a plan at a time"
         )
 
 

@@ -259,7 +259,7 @@ def mu_of(plan: Plan) -> float:
 
 
 def history(releases: Releases) -> bytes:
-    """SHA-256 of the releases, in order, in an unambiguous encoding.
+    """Return the SHA-256 of the releases, in order, in an unambiguous encoding.
 
     Example:
         >>> len(ps.course.history([])), ps.course.history([]) == ps.course.history([None])

@@ -222,7 +222,8 @@ def _check_promise(course: Written, promise: Promise | None) -> None:
 
 
 def _numbers(cls: type[Any]) -> tuple[str, ...]:
-    """Names of a course's own numbers: its fields but for what it was made of, the promise and the analysis."""
+    """Return the names of a course's own numbers: its fields but for what it was made of, the promise and the
+    analysis."""
     return tuple(field.name for field in fields(cls)[1:] if field.name not in (_PROMISE, _ANALYSIS))
 
 

@@ -404,10 +404,10 @@ def _check_numbers(schema: EffectSchema, share: Any, rounds: Any, retries: Any) 
     if rounds is not None and (type(rounds) is not int or not 2 <= rounds <= _MOST_ROUNDS):
         raise PlanError(f"rounds must be a whole number from 2 to {_MOST_ROUNDS}, got {rounds!r}; 4 are usual")
     if not schema.fits_propensity and rounds is not None:
-        raise PlanError("rounds are of a propensity, which a trial knows: leave them out")
+        raise PlanError("rounds applies only where the treatment was not randomised; omit it for a trial")
     if schema.fits_propensity and not share:
-        where = "outcomes may be missing" if schema.missing else "nobody assigned the treatment"
-        raise PlanError(f"share must be above 0 where {where}: outcome lines make it hold")
+        where = "outcomes may be missing" if schema.missing else "the treatment was not randomised"
+        raise PlanError(f"share must be above 0 where {where}: the interval relies on outcome models")
     price = _PROPENSITY / (rounds or _ROUNDS) if schema.fits_propensity else 0.0
     if retries and _last_part(schema, share, retries) < max(share, price):
         raise PlanError(f"{retries} retries leave the last session less than another's price: take fewer")

@@ -262,7 +262,7 @@ class RecordLog:
 
 
 def read_record(path: Path, key: bytes, at: At) -> bytes:
-    """One record of a log, which may be closed.
+    """Return one record of a log, which may be closed.
 
     Raises:
         LocalProtocolError: it is not there, damaged, or another one.

@@ -130,8 +130,8 @@ class SoftmaxRecipe:
         ``v = sigma^2 / (2 n^2) + 1 / (d^2 n)``: the noise's, ``sigma = 1 / mu_B``, and the sample's, where rows have no
         direction. A symmetric matrix of such entries has eigenvalues up to ``2 sqrt(d v)`` from those of its mean
         (Wigner's semicircle; for the sample alone the edge of Marchenko and Pastur to first order in sqrt(d / n)), so
-        ``phi = 2 d sqrt(d v) = sqrt(4 d / n + 2 d^3 / (n mu_B)^2)``. Above 1, where eigenvalues tell nothing below
-        their mean, phi is 1. It follows from public numbers alone, and so does what it changes.
+        ``phi = 2 d sqrt(d v) = sqrt(4 d / n + 2 d^3 / (n mu_B)^2)``. Above 1, where eigenvalues carry no information
+        below their mean, phi is 1. It follows from public numbers alone, and so does what it changes.
 
         Example:
             >>> from privstats.estimates.recipes import SoftmaxRecipe
@@ -227,8 +227,8 @@ class RidgeRecipe:
     def descends(self) -> bool:
         """Whether a fixed schedule of steps follows the rounds, and no filters: for n mu below 40.
 
-        All that a sum can tell of one number is known to 1 / (n mu) of its range then, and a round's part of it hides
-        how many residuals are within a clip, so filters would guess the size of everything that they need.
+        There a sum shows a number only to 1 / (n mu) of its range. A round has a part of that budget, in which noise
+        hides the number of residuals within a clip, so filters would have to guess every quantity that they need.
         """
         return self.records * self.mu < _LEAST_CERTAINTY
 
@@ -262,8 +262,8 @@ class RidgeRecipe:
             return _LEAST_SHARE
         return min(0.3, max(0.08, 0.3 * math.sqrt(self.signal / 2)))
 
-    def stride(self, taken: int, noise: float = 1.0) -> float:
-        """Return the factor of the next step after ``taken`` rounds, in units of ``Y d / R`` times the mean of ``clip(y
+    def stride(self, steps: int, noise: float = 1.0) -> float:
+        """Return the factor of the next step after ``steps`` rounds, in units of ``Y d / R`` times the mean of ``clip(y
         - w'x) u / c``.
 
         The factor falls as the root of the remaining part of T, from ``3 z / (8 d T) min(1, z / (2 sqrt d))``, at most
@@ -274,12 +274,12 @@ class RidgeRecipe:
         (:class:`~privstats.estimates.denoise.NoisyMean`).
 
         Args:
-            taken: rounds before.
+            steps: number of rounds before.
             noise: this release's noise over that of a central release under add-remove, at least 1.
         """
         certainty = self.records * self.mu / noise
         first = 0.375 * certainty / (self.features * self.rounds) * min(1.0, certainty / (2 * math.sqrt(self.features)))
-        return min(first, 1 / self.features) * math.sqrt(max(0.0, 1 - taken / self.rounds))
+        return min(first, 1 / self.features) * math.sqrt(max(0.0, 1 - steps / self.rounds))
 
     @property
     def release_shares(self) -> dict[str, float]:

@@ -102,7 +102,7 @@ class RidgeWhitening:
         return np.asarray(Z / np.maximum(norm, 1.0))
 
     def published(self, weights: Array) -> Array:
-        """Weights on the original features, ``w = M W / B``, ``(d,)``."""
+        """Return weights on the original features, ``w = M W / B``, ``(d,)``."""
         return np.asarray(self.vectors @ (self.scale * weights) / self.length)
 
 

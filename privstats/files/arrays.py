@@ -38,7 +38,7 @@ _DAMAGED += (RuntimeError, SyntaxError, TokenError, struct.error, zipfile.BadZip
 def read_arrays(
     path: str | os.PathLike[str], pick: Callable[[Collection[str]], Iterable[str]] = tuple
 ) -> Mapping[str, NDArray[Any]]:
-    """Arrays of an npz file, by name; nothing in it is executed.
+    """Return the arrays of an npz file, by name; nothing in it is executed.
 
     Args:
         path: the file.

@@ -113,4 +113,4 @@ def check_questions(texts: Mapping[str, Any], schema: object) -> None:
                     f"{', '.join(values) or 'it has none, a number is asked, so leave answers out'}"
                 )
             if len({label.casefold() for label in labels.values()}) < len(labels):
-                raise PlanError(f"{where}.answers has one text for two values: a person could not tell them apart")
+                raise PlanError(f"{where}.answers has one text for two values: a person could not distinguish them")

@@ -140,7 +140,8 @@ class Homogeneity:
 
 
 def log_likelihood(head: Classifier, X: Any, y: Any) -> float:
-    """Mean log probability of the true labels, nats per record, at most 0; -inf if one was given probability 0.
+    """Return the mean log probability of the true labels, nats per record, at most 0; -inf if one was given probability
+    0.
 
     Raises:
         DataError: a label that the head does not know (it may have been suppressed).
@@ -158,7 +159,8 @@ def log_likelihood(head: Classifier, X: Any, y: Any) -> float:
 
 
 def expected_calibration_error(head: Classifier, X: Any, y: Any, bins: int = 15) -> float:
-    """Mean gap between confidence and accuracy over ``bins`` equal intervals of confidence, weighted by records; 0..1.
+    """Return the mean gap between confidence and accuracy over ``bins`` equal intervals of confidence, weighted by
+    records; 0..1.
 
     Guo, Pleiss, Sun and Weinberger 2017, section 2.
 
@@ -320,7 +322,7 @@ def warn_of_unlike_columns(head: str, X: Array) -> None:
 
 
 def class_indices(head: Classifier, y: Any) -> NDArray[np.intp]:
-    """Indices of labels in ``head.classes_``, shape ``(n,)``.
+    """Return the indices of labels in ``head.classes_``, shape ``(n,)``.
 
     Raises:
         DataError: a label that the head does not know.

@@ -57,7 +57,7 @@ class Classifier(ClassifierMixin, BaseEstimator):
 
     @abstractmethod
     def _scores(self, X: Any) -> Array:
-        """Scores of rows, shape ``(n, C)``: log-densities up to a term common to all classes."""
+        """Return the scores of rows, shape ``(n, C)``: log-densities up to a term common to all classes."""
 
     def decision_function(self, X: Any) -> Array:
         """Scores, shape ``(n, C)``; for two classes their difference, shape ``(n,)``, positive for ``classes_[1]``."""
@@ -95,7 +95,7 @@ class Classifier(ClassifierMixin, BaseEstimator):
         return self._probabilities(self._scores(X))
 
     def predict_log_proba(self, X: Any) -> Array:
-        """Logarithms of the class probabilities, shape ``(n, C)``."""
+        """Return the logarithms of the class probabilities, shape ``(n, C)``."""
         return self._log_probabilities(self._scores(X))
 
     def _probabilities(self, scores: Array) -> Array:
@@ -111,7 +111,7 @@ def _kind(labels: NDArray[Any]) -> str:
 
 
 def class_labels(schema: Schema, total: int, labels: Sequence[Any] | None) -> NDArray[Any]:
-    """Names of the classes 0..C-1: the caller's, else the plan's, else their numbers."""
+    """Return the names of the classes 0..C-1: the caller's, else the plan's, else their numbers."""
     if labels is None:
         names = schema.class_names
         return np.arange(total) if names is None else np.asarray(names)

@@ -189,7 +189,7 @@ class Provenance(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
     def __str__(self) -> str:
         if self.exact is None:
-            return "unknown: nothing says whether a promise covers it"
+            return "unknown: the file does not state whether a promise covers it"
         if self.exact:
             return "exact: no promise"
         if self.reproducible:

@@ -303,7 +303,7 @@ def _warn(records: float, features: int) -> None:
 
 
 def _quietly(fit: Callable[..., Any], *given: Any) -> Any:
-    """A fitted discriminant, without a second warning of few records."""
+    """Return a fitted discriminant, without a second warning of few records."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FewRecordsWarning)
         return fit(*given)

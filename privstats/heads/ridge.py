@@ -219,7 +219,8 @@ class RidgeClassifier(ClassHead):
         return LinearRule(coef, solution.intercept - coef @ evidence.origin)
 
     def _probabilities(self, scores: Array) -> Array:
-        """Scores estimate probabilities already: the nearest point of the simplex (Duchi et al. 2008)."""
+        """Return the point of the simplex nearest to the scores, which estimate probabilities already (Duchi et al.
+        2008)."""
         ordered = -np.sort(-scores, axis=1)
         excess = np.cumsum(ordered, axis=1) - 1
         support = (ordered - excess / np.arange(1, scores.shape[1] + 1) > 0).sum(axis=1)

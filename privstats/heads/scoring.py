@@ -131,7 +131,7 @@ class Scoring:
     def _cuts(self, classes: int) -> tuple[float, ...] | None:
         """Return the edges of the bins where they follow the released scores; None where they are of equal width."""
         if self.equal_bins and self.releases is not None:
-            raise HeadError("releases say where bins lie that are not of equal width: leave releases or equal_bins out")
+            raise HeadError("releases place bins of unequal width: leave releases or equal_bins out")
         if self.releases is not None:
             return score_cuts(self.head, self.releases, self.score_bins)
         if self.equal_bins or self.score != "probability" or classes != 2:
@@ -193,7 +193,7 @@ def _unreadable_under(privacy: Privacy | NoPrivacy) -> str:
 
 
 def head_digest(head: Any) -> str:
-    """SHA-256 of a fitted head as a scoring plan and the head's own file hold it, in hex.
+    """Return the SHA-256 of a fitted head as a scoring plan and the head's own file hold it, in hex.
 
     Raises:
         HeadError: as for :class:`Scoring`.
@@ -273,14 +273,14 @@ def _checked(head: Any) -> Content:
         raise HeadError("the head knows one class and predicts no other, so there is nothing to score")
     if any(step.local for step in head.preprocessing_.transform):
         raise HeadError(
-            "the head's map is fitted on the records of whom it serves, so what it says of a record follows from the "
-            "others, and no promise for one record could hold: score a head with public maps alone"
+            "the head's map is fitted on the records that it scores, so a record's score depends on the others, "
+            "and no promise for one record could hold: score a head with public maps alone"
         )
     return content_of(head)
 
 
 def _places(schema: ScoringSchema, head: Any) -> list[int]:
-    """The place of each class of the head among the labels.
+    """Return the place of each class of the head among the labels.
 
     Raises:
         HeadError: one is no label of the schema, or of two labels one is no class of the head.

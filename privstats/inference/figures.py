@@ -187,7 +187,7 @@ def _note(score: HeadScore) -> str:
     percent = " Confusion in %." if len(score.recall) > _MOST_INTERVALS else ""
     return (
         f"Bands, bars and ranges are {100 * (1 - score.alpha):g} % intervals over {noise}the sampling of records, "
-        f"each by itself and not all at once. About {score.records:,.0f} records.{percent}"
+        f"each pointwise and not all at once. About {score.records:,.0f} records.{percent}"
     )
 
 

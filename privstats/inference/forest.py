@@ -92,7 +92,7 @@ def forest_rows(tables: Estimates | Mapping[str, Estimates], alpha: float = 0.05
     """
     named = dict(tables) if isinstance(tables, Mapping) else {"": tables}
     if not named or len({_scale(each) for each in named.values()}) != 1:
-        raise ReleaseError("a forest plot has tables of one kind, of which there is one at least; draw others apart")
+        raise ReleaseError("a forest plot takes one or more tables of one kind; draw other kinds separately")
     return [row for name, each in named.items() for row in _rows(name, each, alpha)]
 
 

@@ -38,13 +38,11 @@ FRAME_COLUMNS: Mapping[str, FrameColumn] = MappingProxyType(
         "reference": FrameColumn("whether the variable's other levels are compared with this one", "True, False"),
         "group": FrameColumn("records that are compared with others: a class, or a level of `by`", "text"),
         "outcome": FrameColumn("outcome that the effect is on", "text"),
-        "subgroup": FrameColumn("records that the effect is in; empty for all", "text"),
+        "subgroup": FrameColumn("subgroup of the effect; empty for all records", "text"),
         "estimand": FrameColumn("population of the effect: `ate`, `att` or `overlap`", "text"),
         "declared": FrameColumn("`primary` or `secondary` before the first session, else `exploratory`", "text"),
-        "metric": FrameColumn(
-            "what is measured of a head, or of an arm: `risk`, `mean`, `difference` or `ratio`", "text"
-        ),
-        "class": FrameColumn("class that the row is about; empty for all", "text"),
+        "metric": FrameColumn("quantity of a head, or of an arm: `risk`, `mean`, `difference` or `ratio`", "text"),
+        "class": FrameColumn("class of the row; empty for all", "text"),
         "time": FrameColumn("end of the bin, or its own time where every bin is one", "that of the variable of times"),
         "estimate": FrameColumn(
             "coefficient, contrast, effect or metric",

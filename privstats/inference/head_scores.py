@@ -147,13 +147,13 @@ class HeadScore(RowTable):
         if self.only is None:
             return ()
         return (
-            f"This head predicts one class, {self.only!r}, for every record as far as the noise tells: its accuracy is "
-            f"that class's share, and its balanced accuracy that of guessing. So it may be of classes that the AUC "
-            f"tells apart: {RARE}.",
+            f"This head predicts one class, {self.only!r}, for every record, up to noise: its accuracy is that "
+            "class's share, and its balanced accuracy that of guessing. The AUC may still separate the classes: "
+            f"{RARE}.",
         )
 
     def to_rows(self) -> list[dict[str, Any]]:
-        """Every measure with its interval, as plain values."""
+        """Return every measure with its interval, as plain values."""
         return [
             {
                 "metric": name,

@@ -49,22 +49,22 @@ class Errors(Protocol):
         """Standard errors from the noise alone."""
 
     def reported(self, alpha: float) -> NDArray[np.bool_]:
-        """Whether the interval at this level is bounded."""
+        """Return whether the interval at this level is bounded."""
 
     def statistics(self, null: Array | float = 0.0) -> Array:
         """Test statistics of "parameter == null"."""
 
     def pvalues(self, null: Array | float = 0.0) -> Array:
-        """Two-sided p-values of "parameter == null"."""
+        """Return two-sided p-values of "parameter == null"."""
 
     def interval(self, alpha: float, *, sampling: bool = True) -> tuple[Array, Array]:
-        """Ends of the intervals."""
+        """Return the ends of the intervals."""
 
     def combined(self, rows: Array) -> Errors:
         """Return the errors of linear combinations of the parameters."""
 
     def joint_pvalue(self) -> float:
-        """p-value of "all parameters are 0"."""
+        """Return the p-value of "all parameters are 0"."""
 
 
 @dataclass(frozen=True)
@@ -202,7 +202,7 @@ class Inversion:
             return np.where(self.precision > 0, self.bias / (np.sqrt(self.precision) * self.error), np.inf)
 
     def reported(self, alpha: float) -> NDArray[np.bool_]:
-        """Whether the interval at this level is bounded."""
+        """Return whether the interval at this level is bounded."""
         return np.asarray(self.reach > self._quantile(alpha))
 
     def least_level(self) -> Array:
@@ -219,7 +219,7 @@ class Inversion:
             return np.where((step == 0) | (self.precision == 0), 0.0, self.precision * step / scale)
 
     def pvalues(self, null: Array | float = 0.0) -> Array:
-        """Two-sided p-values of "parameter == null".
+        """Return two-sided p-values of "parameter == null".
 
         The larger of the score test's and :meth:`least_level`, so that p < alpha exactly where the interval at alpha is
         bounded and leaves ``null`` out.
@@ -338,7 +338,7 @@ def condition(values: Array) -> float | None:
 
 
 def quantile(alpha: float, degrees: float) -> float:
-    """Two-sided quantile of Student's t, of the normal law for infinite degrees."""
+    """Return the two-sided quantile of Student's t, of the normal law for infinite degrees."""
     return float(ndtri(1 - alpha / 2) if math.isinf(degrees) else stdtrit(degrees, 1 - alpha / 2))
 
 

@@ -112,7 +112,7 @@ class LastStep:
         return np.asarray((self.remaining_step <= _ARRIVED) & (self.change <= _SETTLED))
 
     def reported(self, alpha: float) -> NDArray[np.bool_]:
-        """Whether the interval at this level is bounded."""
+        """Return whether the interval at this level is bounded."""
         return self.inversion.reported(alpha) & self.arrived
 
     def statistics(self, null: Array | float = 0.0) -> Array:
@@ -120,11 +120,11 @@ class LastStep:
         return self.inversion.statistics(null - self.offset)
 
     def pvalues(self, null: Array | float = 0.0) -> Array:
-        """Two-sided p-values of "parameter == null"; 1 where the rounds have not converged."""
+        """Return two-sided p-values of "parameter == null"; 1 where the rounds have not converged."""
         return np.where(self.arrived, self.inversion.pvalues(null - self.offset), 1.0)
 
     def interval(self, alpha: float, *, sampling: bool = True) -> tuple[Array, Array]:
-        """Ends of the intervals; as :meth:`Inversion.interval`."""
+        """Return the ends of the intervals; as :meth:`Inversion.interval`."""
         low, high = self.inversion.interval(alpha, sampling=sampling)
         reported = self.reported(alpha)
         return np.where(reported, self.offset + low, -np.inf), np.where(reported, self.offset + high, np.inf)
@@ -134,7 +134,7 @@ class LastStep:
         return LastStep(self.inversion.combined(rows), rows @ self.offset, self.earlier)
 
     def joint_pvalue(self) -> float:
-        """p-value of "all parameters are 0"; 1 where the rounds have not converged."""
+        """Return the p-value of "all parameters are 0"; 1 where the rounds have not converged."""
         return self.inversion.joint_pvalue(-self.offset) if self.arrived.all() else 1.0
 
 
@@ -171,7 +171,7 @@ def last_step(
 
 
 def notes_on(errors: LastStep, read: NDArray[np.bool_] | slice = _ALL) -> list[str]:
-    """Warnings about rounds that ended too early for the parameters that are read."""
+    """Return warnings about rounds that ended too early for the parameters that are read."""
     arrived, notes = errors.arrived[read], list[str]()
     if not arrived.all():
         notes.append("the rounds ended before they converged: give rate=, or more rounds")

@@ -120,7 +120,7 @@ def predicted_of(plan: Plan | Effect | Hazard) -> Predicted:
     """
     row = _PREDICTED.get(plan.schema.task)
     if row is None:
-        raise PlanError("half widths are of a regression, of effects or of hazards: give a plan of one of these")
+        raise PlanError("half widths are predicted for regressions, effects and hazards: give a plan of one of these")
     return row
 
 
@@ -207,7 +207,7 @@ def effect_half_widths(course: Effect, guesses: Guesses, alpha: float) -> tuple[
     """
     schema, z = course.schema, quantile(alpha, math.inf)
     if schema.measure == "ratio":
-        raise PlanError("no half width is predicted of a ratio; ask for that of the difference")
+        raise PlanError("no half width is predicted for a ratio; request that of the difference")
     if schema.missing:
         raise PlanError(
             "no half width is predicted where outcomes may be missing; ask for that of a trial where none is, with as "
@@ -323,12 +323,13 @@ def _nuisances(course: Effect, guesses: Guesses, means: _Means) -> float:
 
 
 def _columns(schema: EffectSchema, guesses: Guesses) -> Array:
-    """Mean squares of the columns of one arm, the constant last."""
+    """Return mean squares of the columns of one arm, the constant last."""
     return np.append(np.full(schema.width - 1, guesses.variance), 1.0)
 
 
 def _line_errors(course: Effect, guesses: Guesses, records: float) -> tuple[Array, Array]:
-    """Squared errors of one arm's line along each column: what its penalty takes, and what sampling and noise add.
+    """Return squared errors of one arm's line along each column: what its penalty takes, and what sampling and noise
+    add.
 
     Slopes are guessed to explain as much as they leave, as far as the range of outcomes has room for it; all of that
     is taken where the lines are left out.
@@ -347,7 +348,7 @@ def _line_errors(course: Effect, guesses: Guesses, records: float) -> tuple[Arra
 
 
 def _residual(schema: EffectSchema, guesses: Guesses) -> float:
-    """The variance of outcomes about the lines."""
+    """Return the variance of outcomes about the lines."""
     return (schema.half / 2 if guesses.residual is None else guesses.residual) ** 2
 
 
@@ -427,7 +428,7 @@ def cap_warnings(plan: Plan) -> list[str]:
 
 
 def _inverses(size: float) -> tuple[float, float]:
-    """Means of 1 / (1 + x) and of its square, x by the semicircle law of this radius below 1."""
+    """Return the means of 1 / (1 + x) and of its square, x by the semicircle law of this radius below 1."""
     if size < 1e-4:
         return 1.0, 1.0
     root = math.sqrt(1 - size**2)

@@ -36,8 +36,8 @@ from privstats.release import Release
 from privstats.transforms import Cells
 
 _BANDS = (
-    "Bands are about what these records would have given without noise, its spread and the head's own bias under it: "
-    "not about what other records would have given."
+    "Bands cover the points of these records without noise: the noise's spread, and the head's bias under it. They do "
+    "not cover other records."
 )
 
 
@@ -77,7 +77,7 @@ class ColumnPoints:
         return ((low > 0) | (high < 0)) & self.filled
 
     def within(self, values: Array, take: Any) -> Array:
-        """One number per cell of ``values``, ``(classes, steps)``: what ``take`` gives of its steps."""
+        """Return one number per cell of ``values``, ``(classes, steps)``: what ``take`` gives of its steps."""
         steps = self.intervals.of_steps
         return np.stack([take(values[:, steps == place], axis=1) for place in range(len(self.cells))], axis=1)
 
@@ -161,7 +161,7 @@ class Scorecard(RowTable):
         return noisy(self.releases)
 
     def scores(self, table: Any) -> NDArray[np.float64]:
-        """Scores of records, ``(n, outcomes)``: base and points, from a frame or a mapping of columns."""
+        """Return the scores of records, ``(n, outcomes)``: base and points, from a frame or a mapping of columns."""
         places = self.cells.indices(self.cells.codes(table))
         out = np.tile(self.base, (len(places), 1))
         for j, column in enumerate(self.columns):
@@ -169,7 +169,8 @@ class Scorecard(RowTable):
         return out
 
     def predict_proba(self, table: Any) -> NDArray[np.float64]:
-        """Probabilities of the classes, ``(n, C)``; of two classes the second column is that of ``outcomes``."""
+        """Return the probabilities of the classes, ``(n, C)``; of two classes the second column is that of
+        ``outcomes``."""
         scores = self.scores(table)
         if len(self.outcomes) > 1:
             return np.asarray(softmax(scores, axis=1))
@@ -204,7 +205,8 @@ class Scorecard(RowTable):
         return card_summary(self)
 
     def to_rows(self) -> list[dict[str, object]]:
-        """One row per outcome, column and cell, or step of it: points with their band, and share of the records."""
+        """Return one row per outcome, column and cell, or step of it: points with their band, and share of the
+        records."""
         return [
             {
                 "class": outcome,
@@ -299,7 +301,7 @@ def scorecard(
 
 
 def card_summary(card: Scorecard) -> Summary:
-    """Points per column and cell; those of a cell that may be empty stand in parentheses, without a band."""
+    """Return points per column and cell; those of a cell that may be empty stand in parentheses, without a band."""
     release, promise = card.releases[0], f"Privacy: {card.promise}."
     source = Source(release, card.alpha, "", tuple(each.plan for each in card.releases))
     shown = source.summary(

@@ -176,7 +176,7 @@ class Summary:
 
 
 def ends_of(alpha: float) -> tuple[str, str]:
-    """Headings of the ends of an interval."""
+    """Return the headings of the ends of an interval."""
     return f"[{100 * (1 - alpha):g}%", "]"
 
 
@@ -311,7 +311,7 @@ class RowTable(Framed):
 
 
 def framed(rows: Sequence[Mapping[str, object]]) -> Any:
-    """Rows as a pandas DataFrame.
+    """Return rows as a pandas DataFrame.
 
     Raises:
         MissingExtraError: pandas is not installed.
@@ -320,6 +320,6 @@ def framed(rows: Sequence[Mapping[str, object]]) -> Any:
 
 
 def rows_by(columns: Mapping[str, Any]) -> list[dict[str, object]]:
-    """One mapping per row from columns of equal length, arrays or sequences, with Python's own values."""
+    """Return one mapping per row from columns of equal length, arrays or sequences, with Python's own values."""
     plain = (np.asarray(values).tolist() for values in columns.values())
     return [dict(zip(columns, row, strict=True)) for row in zip(*plain, strict=True)]

@@ -200,7 +200,7 @@ def writing(
 
 @contextmanager
 def reading(path: Path, timeout: float, *, expected: Head | None = None) -> Iterator[Log]:
-    """A consistent view of an existing ledger.
+    """Yield a consistent view of an existing ledger.
 
     The file is opened for writing where that is possible, because the first reader after a crash must roll back an
     unfinished transaction; read-only media have none.

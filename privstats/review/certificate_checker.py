@@ -167,7 +167,8 @@ def root(square: Fraction) -> tuple[Fraction, Fraction]:
 
 
 def _series(first: int, y: tuple[int, int], n: int, step: int) -> tuple[int, int]:
-    """Bounds on first (1 + y / n' (1 + y / n'' (...))), n' = n + step, n'' = n' + step, ..., in units of 1 / ONE."""
+    """Return bounds on first (1 + y / n' (1 + y / n'' (...))), n' = n + step, n'' = n' + step, ..., in units of 1 /
+    ONE."""
     low, high = [first], [first]
     while high[-1] > 1 or n * ONE < 2 * y[1]:
         n += step
@@ -199,7 +200,7 @@ def tail(s: int) -> tuple[int, int]:
 
 
 def delta_of(mu: Fraction, epsilon: Fraction) -> tuple[Fraction, Fraction]:
-    """Bounds on Phi(-epsilon / mu + mu / 2) - e^epsilon Phi(-epsilon / mu - mu / 2), which grows with mu."""
+    """Return bounds on Phi(-epsilon / mu + mu / 2) - e^epsilon Phi(-epsilon / mu - mu / 2), which grows with mu."""
     require(epsilon < 40 * mu and mu < 40, "mu", "no plan has noise of such a size")
     places = [math.floor((epsilon / mu + side * mu / 2) * ONE) for side in (-1, 1)]
     near, far = ((tail(place + 1)[0], tail(place)[1]) for place in places)
@@ -309,7 +310,7 @@ def _sites(schema: Table, w: Table, swap: bool, held: int) -> Any:
 
 
 def _within(schema: Table, w: Table, swap: bool, _: int) -> Any:
-    """Sums from which a party's own mean is taken, cut to whole steps."""
+    """Return the sums from which a party's own mean is taken, cut to whole steps."""
     square, d, times = Fraction(4 ** schema["grid_bits"]), schema["features"], 1 + swap
     t = schema["n_max"] / (schema["n_max"] + _float(schema["pull"]))
     far = {"L": root(COUNT**2 * (1 + 3 * t * t))[1], "A": root(square * (1 + 2 * t + 5 * t * t))[1]}
@@ -626,7 +627,7 @@ def _check_consistent(plan: Table, schema: Table, privacy: Table) -> None:
         parts = [*privacy["shares"].values()]
         fine &= set(privacy["shares"]) == set(_letters(schema)) and {type(part) for part in parts} <= {int, Fraction}
         fine = fine and min(parts) > 0 and abs(sum(parts) - 1) <= Fraction("1.000001e-6")
-    require(fine, "plan", "what it says of its parties or of its promise does not go together")
+    require(fine, "plan", "its parties or its promise contradict each other")
     gaps, fine = "missing" in schema, not {"missing", "targets"} <= {*schema} or schema["targets"] == 1
     match schema["task"]:
         case "counts":
@@ -671,7 +672,7 @@ def _check_consistent(plan: Table, schema: Table, privacy: Table) -> None:
         fine &= schema["task"] == "counts" or _width(schema) in (0, schema["features"])
     for columns in (name for name in ("features", "targets") if name in schema):  # or rounding leaves no ball
         fine &= "grid_bits" not in schema or schema[columns] < 4 ** (schema["grid_bits"] + 1)
-    require(fine, "plan", "what it says of a record does not go together")
+    require(fine, "plan", "its statements about a record contradict each other")
 
 
 def _divide(schema: Table) -> bool:
@@ -742,7 +743,7 @@ def read(text: str, claimed: Table) -> Table:
         file["schema"]["statistics"] = _letters(file["schema"])
     mine, theirs = (_named(tables["privacy"]) for tables in (stored, file))
     near = set(mine) == set(theirs) and all(abs(theirs[s] - part) <= TIGHT * part for s, part in mine.items())
-    require(near and file == stored, "plan", "the file does not say what the digest is of")
+    require(near and file == stored, "plan", "the file does not state what the digest covers")
     held, clip = _proved(stored["schema"], stored["privacy"])
     averaged, shares = _averaged(stored["privacy"]), mine or _usual(stored["schema"])
     return {**stored, "held": held, "clip": clip, "averaged": averaged, "shares": shares}

@@ -95,7 +95,7 @@ def _groups(plan: Plan) -> list[str]:
     sites = plan.cohort.clients / groups
     return [
         f"each of the {groups} groups is a sum of its own over about {sites:.3g} sites, among which alone the protocol "
-        f"hides one; what all groups say together carries sqrt({groups}) times the noise of one"
+        f"hides one; the sum of all groups carries sqrt({groups}) times the noise of one"
     ]
 
 
@@ -241,12 +241,12 @@ def _kind(plan: Plan) -> tuple[str, ...]:
 
 def _notes(before: Plan, after: Plan, comparable: bool) -> Iterator[str]:
     if before.digest == after.digest:
-        yield "the two are one plan: nothing to agree on anew"
+        yield "the two plans are identical: nothing to agree on anew"
         return
     yield "the digest changes: every party reads and agrees on the new plan, and what was released stays charged"
     old, new = before.noise, after.noise
     if old is not None and new is not None and not comparable:
-        yield "whom or what the promise is about changed, so the two epsilons do not compare"
+        yield "the protected unit or the adjacency changed, so the two epsilons do not compare"
     if new is not None and (old is None or old.model != new.model):
         yield f"trust in the {new.model} model: {new.trust.trusted}"
     if before.protocol != after.protocol:
@@ -324,7 +324,8 @@ def _protection(before: Number, after: Number, comparable: bool) -> str:
 
 
 def _noise(before: Plan, after: Plan) -> Iterator[Effect]:
-    """Noise with all clients' shares, in records of the largest norm, so that plans with different clips compare."""
+    """Yield noise with all clients' shares, in records of the largest norm, so that plans with different clips
+    compare."""
     old, new = _felt(before), _felt(after)
     for statistic in dict.fromkeys([*old, *new]):
         yield _effect(f"noise on {statistic}, in records", old.get(statistic), new.get(statistic), _louder)

@@ -136,11 +136,11 @@ class MockTransport:
         self._answer = answer
 
     def online(self) -> list[int]:
-        """The nodes that are connected now."""
+        """Return the nodes that are connected now."""
         return [node for node in self.nodes if self.comes.get(node, 0.0) <= self.now < self.goes.get(node, inf)]
 
     def name(self, node: int) -> str:
-        """The node's name for people."""
+        """Return the node's name for people."""
         return f"node-{node}"
 
     def push(self, node: int, kind: MessageKind, data: bytes, *, ttl: float) -> str:
@@ -159,11 +159,11 @@ class MockTransport:
         return name
 
     def replies(self, node: int, kind: MessageKind, data: bytes) -> Iterable[Reply]:
-        """The replies to a message; a subclass may lose, repeat or damage them."""
+        """Return the replies to a message; a subclass may lose, repeat or damage them."""
         return [self._answer(node, kind, data)]
 
     def pull(self, message: str, most: int) -> Reply | None:
-        """The next reply to a message; one of more bytes is replaced by the code ``too_large``."""
+        """Return the next reply to a message; one of more bytes is replaced by the code ``too_large``."""
         if not self.waiting.get(message):
             return None
         reply = self.waiting[message].pop(0)
@@ -174,5 +174,5 @@ class MockTransport:
         self.now += seconds
 
     def clock(self) -> float:
-        """Seconds since the start."""
+        """Return seconds since the start."""
         return self.now

@@ -127,7 +127,7 @@ def schemas() -> SearchStrategy[Schema]:
 
 
 def _fewest_bits(columns: int) -> int:
-    """The coarsest grid on which rounding cannot pass the clip norm."""
+    """Return the coarsest grid on which rounding cannot pass the clip norm."""
     return max(2, math.floor(math.log2(math.sqrt(columns) / 2)) + 1)
 
 
@@ -187,7 +187,7 @@ def plans(
 
 
 def shards(plan: Plan, *, max_records: int = 20) -> SearchStrategy[list[Records]]:
-    """One ``(X, y)`` per client of the plan: a record set cut up at random, some clients with nothing."""
+    """Return one ``(X, y)`` per client of the plan: a record set cut up at random, some clients with nothing."""
 
     @st.composite
     def build(draw: st.DrawFn) -> list[Records]:

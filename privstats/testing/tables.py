@@ -55,7 +55,7 @@ _OTHERS = (
 
 
 def table_values(*among: Any) -> SearchStrategy[Any]:
-    """Values of one cell of a table: blanks, numbers, texts, truths, dates and what is none of them.
+    """Return the values of one cell of a table: blanks, numbers, texts, truths, dates and what is none of them.
 
     Args:
         among: further values, drawn as often as all others together, such as those that a plan lists.
@@ -65,7 +65,8 @@ def table_values(*among: Any) -> SearchStrategy[Any]:
 
 
 def held(columns: Mapping[str, Sequence[Any]]) -> dict[str, Any]:
-    """The columns in every installed container, by the container's name: lists, arrays, pandas, pyarrow and polars."""
+    """Return the columns in every installed container, by the container's name: lists, arrays, pandas, pyarrow and
+    polars."""
     containers = {}
     for name, container in CONTAINERS.items():
         table = container(columns)

@@ -192,7 +192,7 @@ def _of_codes(known: NDArray[np.float64], records: int) -> Iterator[str]:
 
 
 def _of_others(column: Categories, readings: Readings, count: int) -> str:
-    """The most frequent values that are not listed, and those that differ from a listed one by case alone."""
+    """Return the most frequent values that are not listed, and those that differ from a listed one by case alone."""
     rest = unlisted(column, readings)
     many = f"all {count:,}" if count == int((~_missing(column, readings)).sum()) else f"{count:,}"
     frequent = [value for value, _ in rest.most_common(_SHOWN)]

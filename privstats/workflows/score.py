@@ -83,7 +83,7 @@ class Scores:
 
 
 def _flagged(head: Any, X: Any, labels: NDArray[Any]) -> tuple[float | None, float | None]:
-    """Sensitivity and specificity of a head of two classes by its prevalence; None each where there are none."""
+    """Return sensitivity and specificity of a head of two classes by its prevalence; None each where there are none."""
     places = places_of(head.classes_.tolist(), labels) if hasattr(head, "prevalence_") else np.array([-1])
     if len(np.unique(places)) != 2 or (places < 0).any():
         return None, None

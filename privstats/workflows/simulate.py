@@ -69,7 +69,7 @@ def dirichlet_partition(y: ArrayLike, clients: int, alpha: float, rng: Generator
 
 
 def _dirichlet(size: int, alpha: float, rng: Generator) -> NDArray[np.float64]:
-    """Normalised Gamma(alpha) draws by inversion; in the rare case that all underflow, one client takes all."""
+    """Return normalised Gamma(alpha) draws by inversion; in the rare case that all underflow, one client takes all."""
     draws = np.asarray(gammaincinv(alpha, uniform(size, rng)), np.float64)
     total = draws.sum()
     return np.asarray(draws / total) if total > 0 else np.eye(size)[0]
@@ -152,7 +152,7 @@ def summed(
 
 
 def measured(plan: Plan, shards: Sequence[Shard], kept: Mapping[int, KeptRows] | None = None) -> list[Moments]:
-    """Moments of every shard.
+    """Return the moments of every shard.
 
     Args:
         plan, shards: as for ``simulate``.
@@ -370,7 +370,7 @@ def _follow(course: Course, shards: Sequence[Shard], dropouts: Any, rng: Generat
 
 
 def _epoch_by_epoch(stream: Stream, epochs: Any, dropouts: Any, rng: Generator | None) -> list[Release | None]:
-    """Every node of a stream; arguments as of ``simulate``."""
+    """Return every node of a stream; arguments as of ``simulate``."""
     releases: list[Release | None] = of_contrib("epochs", "a simulated stream", PlanError)(
         stream, epochs, dropouts, rng
     )

@@ -176,7 +176,7 @@ def test_a_class_without_a_row_is_refused_by_its_name(tmp_path: Path) -> None:
         lambda: sessions.course_table(course),
         lambda: write(tmp_path / "course.toml", course),
     ):
-        with pytest.raises(PlanError, match="^Stranger is no kind of course that is known here .single, rounds, "):
+        with pytest.raises(PlanError, match="^Stranger is not a known kind of course .single, rounds, "):
             act()
     assert not list(tmp_path.iterdir())
 

@@ -90,7 +90,7 @@ def test_the_ratio_is_that_of_the_cause(table: Any) -> None:
 def test_the_table_says_whose_rate_it_is(table: Any) -> None:
     text = " ".join(str(table.summary()).split())
     assert "Cause-specific hazard ratios" in text
-    assert "among those whom neither it nor death has ended" in text
+    assert "so far; a person with death counts as censored then" in text
     assert "in ended 'relapse' is the event; 'seen', 'death' end the time without it" in text
     assert "Hazard ratios of relapse (cause-specific: death counted as censored) on arm" in inf.methods(table)
 

@@ -88,7 +88,7 @@ def test_a_plan_that_does_not_say_what_a_bin_is_runs_as_it_did_and_its_table_say
     said = inf.hazards(played(course_of(8_000, 8.0), world(8_000), 1)).summary()
     assert "Who left inside" not in str(said)
     assert "hazards even inside a cell of the counts, or nobody leaves inside it" in " ".join(str(said).split())
-    with pytest.raises(PlanError, match="times must be said: .*'discrete' where a bin is one visit"):
+    with pytest.raises(PlanError, match="times must be stated: .*'discrete' where a bin is one visit"):
         ps.Hazard.start(schema(), ps.Cohort(2, 2, 16_000), promise(8.0))
 
 

@@ -233,7 +233,7 @@ def test_a_picture_has_a_panel_for_what_was_counted_and_says_how_its_bands_hold(
     wanted = [*(["true positive rate"] * (classes == 2)), *(["share of right predictions"] * (not margins)), "label"]
     assert [axes.get_ylabel() for axes in figure.axes] == wanted
     said = figure.get_supxlabel().replace("\n", " ")
-    assert "90 % intervals over the noise of the counts and the sampling of records, each by itself" in said
+    assert "90 % intervals over the noise of the counts and the sampling of records, each pointwise" in said
     cells = [text.get_text() for text in figure.axes[-1].texts]
     assert len(cells) == classes**2
     assert all(" to " in cell or cell == "?" for cell in cells) == (classes <= 5)

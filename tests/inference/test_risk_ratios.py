@@ -161,7 +161,7 @@ def test_a_course_reads_the_risk_ratio() -> None:
     assert high - low < 0.4
     assert table.pvalue < 0.001
     assert table.measure == "ratio"
-    assert "the risk ratio; the p-value is of a ratio of 1" in str(table.summary()).replace("\n  ", " ")
+    assert "the risk ratio); the p-value is of a ratio of 1" in str(table.summary()).replace("\n  ", " ")
     assert ps.Plan.from_toml(course.plan.to_toml()) == course.plan
 
 

@@ -140,7 +140,7 @@ OBSERVED: Mapping[str, World] = {
         0.15,
     ),
 }
-"""Worlds where nobody assigned the treatment: strong confounding, a tenth treated and most of them beyond the trim with
+"""Worlds without randomisation: strong confounding, a tenth treated and most of them beyond the trim with
 outcomes that no line fits, and effects that differ between records."""
 
 INCOMPLETE: Mapping[str, World] = {

@@ -31,17 +31,17 @@ _HEAD = """\
 
 
 def undeclared(names: Sequence[str]) -> str:
-    """The file with the names alone."""
+    """Return the file with the names alone."""
     return _HEAD + "".join(_table({"name": name, "kind": OPEN}) for name in names)
 
 
 def declared(columns: Sequence[Column]) -> str:
-    """The file of a declaration."""
+    """Return the file of a declaration."""
     return _HEAD + "".join(_table(table_of(each)) for each in columns)
 
 
 def read_columns(path: str | os.PathLike[str]) -> tuple[Column, ...]:
-    """The declaration in a file.
+    """Return the declaration in a file.
 
     Raises:
         PlanError: the file cannot be read.

@@ -142,7 +142,7 @@ def heads_spelled(names: Iterable[str]) -> tuple[str, ...]:
 
 
 def readers_spelled(names: Iterable[str]) -> tuple[str, ...]:
-    """Names of heads and of the readers of ``privstats table``, likewise.
+    """Return the names of heads and of the readers of ``privstats table``, likewise.
 
     Raises:
         DataError: neither has that name.

@@ -29,7 +29,7 @@ _SURVEY: Condition = ("task", ("survey",))
 
 
 def as_it_is(answer: Any) -> Any:
-    """An answer that needs no reading."""
+    """Return an answer that needs no reading."""
     return answer
 
 
@@ -81,7 +81,7 @@ class Question:
         return any(condition is not None and condition[0] == self.name for each in hang for condition in each)
 
     def belongs(self, answers: Mapping[str, Any]) -> bool:
-        """Whether the answers before it leave it open."""
+        """Return whether the answers before it leave it open."""
         if self.unless is not None and answers.get(self.unless[0]) in self.unless[1]:
             return False
         about = [each for each in (self.where, self.also) if each is not None]
@@ -89,7 +89,7 @@ class Question:
 
 
 def values(part: Part, answers: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields of a part of the plan, as the answers say them."""
+    """Return the fields of a part of the plan, as the answers say them."""
     read = {
         each.name: each.read(answers[each.name]) for each in QUESTIONS if each.part == part and each.name in answers
     }
@@ -97,7 +97,7 @@ def values(part: Part, answers: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def completed(answers: Mapping[str, Any]) -> dict[str, Any]:
-    """The answers, and harmless ones to every question that they leave open."""
+    """Return the answers, and harmless ones to every question that they leave open."""
     full = dict(answers)
     for each in QUESTIONS:
         if each.name not in full and each.belongs(full):
@@ -106,7 +106,7 @@ def completed(answers: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def options_of(parts: Iterable[Part], heading: str = "") -> Any:
-    """The options that answer the questions of some parts, as a dataclass for ``options.expanded``."""
+    """Return the options that answer the questions of some parts, as a dataclass for ``options.expanded``."""
     return make_dataclass(
         "Answers",
         [
@@ -119,7 +119,7 @@ def options_of(parts: Iterable[Part], heading: str = "") -> Any:
 
 
 def answers_in(answers: Any) -> dict[str, Any]:
-    """The options that were given."""
+    """Return the options that were given."""
     return {name: value for name, value in vars(answers).items() if value is not None}
 
 
@@ -166,7 +166,7 @@ def _by_column(what: str, text: str) -> dict[str, str]:
 
 
 def _columns(what: str, text: str, most: float = 2) -> dict[str, Any]:
-    """The range of each column by its name, or its texts."""
+    """Return the range of each column by its name, or its texts."""
     columns = _by_column(what, text).items()
     return {
         name: _texts(f"the texts of {name!r}", each, most) if "/" in each else _range(f"the range of {name!r}", each)
@@ -205,7 +205,7 @@ def _bins(text: str) -> ps.Bins:
 
 
 def _event(text: str) -> tuple[str, tuple[str, ...]]:
-    """The column of the event, and its texts where it has some."""
+    """Return the column of the event, and its texts where it has some."""
     name, parted, texts = text.partition("=")
     return name.strip(), _texts("event", texts, math.inf) if parted else ()
 
@@ -219,7 +219,8 @@ def _strata(text: str) -> ps.Categories | None:
 
 
 def _survey_questions(text: str) -> tuple[ps.Bins | ps.Categories | ps.Number, ...]:
-    """The questions of a survey, which all may be left unanswered; of a number with its range the mean is released."""
+    """Return the questions of a survey, which all may be left unanswered; of a number with its range the mean is
+    released."""
     return tuple(
         ps.Number(*_mean(name, values), missing=True)
         if ".." in values
@@ -229,7 +230,7 @@ def _survey_questions(text: str) -> tuple[ps.Bins | ps.Categories | ps.Number, .
 
 
 def _mean(name: str, values: str) -> tuple[str, float, float, tuple[str, ...]]:
-    """A number's name, bounds and groups, of ``hours*smokes=0..80``."""
+    """Return a number's name, bounds and groups, of ``hours*smokes=0..80``."""
     number, *by = _names(name, "*")
     low, high = (_number(f"the range of {number!r}", each) for each in values.split("..", 1))
     return number, low, high, tuple(by)
@@ -244,7 +245,7 @@ def _names(text: str, mark: str = ",") -> list[str]:
 
 
 def _key(text: str) -> str:
-    """A public key in hex: itself, or that of the file."""
+    """Return a public key in hex: itself, or that of the file."""
     return party_key(text.strip()).hex()
 
 
@@ -278,7 +279,7 @@ QUESTIONS: tuple[Question, ...] = (
         help="How many classes."),
     _sum("target_bound", 1.0, kind=float, where=("task", ("ridge",)),
         asks="What is the largest target?",
-        why="Larger ones are cut to it; take it from public knowledge.",
+        why="Larger ones are clipped to it; take it from public knowledge.",
         help="The largest target of a regression."),
     _model("features", 2, kind=int,
         asks="How many numbers has a record?",
@@ -310,8 +311,8 @@ QUESTIONS: tuple[Question, ...] = (
         help="As age=20:55:90 or sex=0/1; none if omitted."),
     _effect("probability", "0.5", read=lambda said: None if said == "none" else _number("probability", said),
         asks="With which probability was each record assigned to treatment?",
-        why="A number for a randomised trial, such as 0.5; none where nobody assigned it: then a propensity is fitted.",
-        help="Of treatment in a trial; none: nobody assigned it."),
+        why="A number for a randomised trial, such as 0.5; none without randomisation: then a propensity is fitted.",
+        help="Of treatment in a trial; none: not randomised."),
     _effect("measure", "difference", choices=("difference", "ratio", "both"), unless=("probability", ("none",)),
         usual="difference", read=lambda said: None if said == "difference" else said,
         asks="Measured as a difference, a ratio, or both?",
@@ -334,7 +335,7 @@ QUESTIONS: tuple[Question, ...] = (
         help="Without a probability: overlap, ate or att."),
     _effect("trim", 0.3, kind=float, where=("probability", ("none",)), also=("missing", ("weights",)),
         asks="Below which propensity is a record left out?",
-        why="Of treatment .02 to .4, .1 is usual; of an observed outcome .2 to .8, .5: nobody beyond is comparable.",
+        why="Of treatment .02 to .4, .1 is usual; of an observed outcome .2 to .8, .5: others are not comparable.",
         help="Likewise: the least propensity, .1 is usual."),
     _hazard("bins", "months=0,6,12", read=_bins,
         asks="Which spans of time?",

@@ -105,7 +105,7 @@ def effects(table: EffectRows, alpha: float) -> TableResult:
 
 
 def balance(effects: EffectRows, alpha: float) -> TableResult:
-    """Columns of both arms, and their standardised differences; the same for every outcome."""
+    """Return the columns of both arms, and their standardised differences; the same for every outcome."""
     table, *_ = effects
     balance = table.balance(alpha)
     draw = partial(plot_balance, balance)
@@ -119,7 +119,7 @@ def outcomes(effects: EffectRows, alpha: float) -> TableResult:
 
 
 def curves(survival: SurvivalCurve | SurvivalCurves, time: str) -> TableResult:
-    """Survival by group and time."""
+    """Return survival by group and time."""
     groups = survival if isinstance(survival, SurvivalCurves) else SurvivalCurves({"": survival})
     reported = any(len(curve.timeline) for curve in groups.values())
     return TableResult(groups.summary(), groups.to_rows(), reported, partial(plot_survival, survival, xlabel=time))
@@ -131,7 +131,7 @@ def score(score: HeadScore) -> TableResult:
 
 
 def shares(name: str, cells: dict[str, Interval], release: Release, alpha: float) -> TableResult:
-    """Shares of a variable by cell."""
+    """Return the shares of a variable by cell."""
     rows = [{"variable": name, "level": cell, **proportion_row(share)} for cell, share in cells.items()]
     return TableResult(
         proportions_summary(cells, release, alpha), rows, any(share.reported for share in cells.values())
@@ -139,7 +139,7 @@ def shares(name: str, cells: dict[str, Interval], release: Release, alpha: float
 
 
 def table_one(groups: GroupMeans | GroupShares) -> TableResult:
-    """Columns by group: means and deviations, or numbers and shares."""
+    """Return columns by group: means and deviations, or numbers and shares."""
     return TableResult(groups.summary(), groups.to_rows(), bool(np.any(groups.reported)))
 
 

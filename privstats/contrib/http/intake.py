@@ -101,7 +101,7 @@ class Intake:
         return peer_of(request.address, request.headers, self._limits.proxies)
 
     async def take(self, manifest: Manifest, sender: int, request: Request) -> Verdict:
-        """The verdict on a request's report.
+        """Return the verdict on a request's report.
 
         Raises:
             Refused: with a code, before or after the body was read.
@@ -187,7 +187,7 @@ def _named_signature(request: Request, length: int) -> bytes | None:
 
 
 async def _first(request: Request, size: int) -> bytes:
-    """The body's first bytes, at least ``size``, with what came in the same pieces."""
+    """Return the body's first bytes, at least ``size``, with what came in the same pieces."""
     pieces, have = [], 0
     while have < size:
         piece = await request.chunks()
@@ -199,7 +199,7 @@ async def _first(request: Request, size: int) -> bytes:
 
 
 async def _body(request: Request, head: bytes, length: int) -> bytearray:
-    """The body, in one buffer of its length."""
+    """Return the body, in one buffer of its length."""
     body = bytearray(length)
     end = 0
     piece = head

@@ -95,7 +95,7 @@ class Owner:
             await asyncio.sleep(0.01)
 
     async def report(self, sender: int, data: bytes | bytearray) -> Verdict:
-        """The verdict on a report; whatever it vouches for is on the disk.
+        """Return the verdict on a report; whatever it vouches for is on the disk.
 
         Raises:
             Refused: ``restarting``: the journal could not be written.
@@ -104,7 +104,7 @@ class Owner:
         return verdict
 
     async def call(self, action: Callable[[], T]) -> T:
-        """The result of a call in the thread, after all that came before.
+        """Return the result of a call in the thread, after all that came before.
 
         Raises:
             Refused: ``restarting``: the journal could not be written; or as ``action`` raises it.

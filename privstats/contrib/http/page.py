@@ -49,7 +49,7 @@ class Page:
 
 
 def page_of(leader: str, run: str, study: str, key_agreement: str = CLASSICAL) -> Page:
-    """The page of one study, which names what a link must not: leader, run and study.
+    """Return the page of one study, which names what a link must not: leader, run and study.
 
     Args:
         leader: the leader's address, https; http on this machine alone.

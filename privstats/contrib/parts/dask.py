@@ -71,7 +71,8 @@ def measure(
     unreadable: Unreadable = "refuse",
     progress: bool = False,
 ) -> Moments:
-    """Exact moments of records that a Dask cluster holds; ``==`` to ``privstats.measure`` of all of them together.
+    """Return exact moments of records that a Dask cluster holds; ``==`` to ``privstats.measure`` of all of them
+    together.
 
     It runs on the current ``distributed.Client``, or on Dask's local scheduler. Each partition is one task, and its
     moments are a value at one place of a tree of sums: a task that is run again, because its worker died or lost its
@@ -123,7 +124,7 @@ def measure(
 
 
 def _measured(known: tuple[Schema, Published | None], unreadable: Unreadable, place: int, *part: Any) -> Moments | None:
-    """One task: the moments of one partition; None for a bag's partition without a batch."""
+    """Return one task: the moments of one partition; None for a bag's partition without a batch."""
     schema, published = known
     try:
         if len(part) == 2:
@@ -277,7 +278,7 @@ class PartTasks:
             ) from None
 
     def submit(self, part: StoredPart, ring: Ring, keys: bytes) -> Any:
-        """A future of the part's packed sum.
+        """Return a future of the part's packed sum.
 
         Args:
             part: the object: bodies as they arrived, one behind the other.

@@ -109,7 +109,7 @@ class PartStore:
 
 
 def content_of(part: StoredPart) -> bytes:
-    """All bytes of an object.
+    """Return all bytes of an object.
 
     Raises:
         StoreError: it is missing, shorter or longer, or another one than was written; the sentence names it.
@@ -139,7 +139,7 @@ def _core() -> Any:
 
 @contextmanager
 def _in_a_sentence(what: str) -> Iterator[None]:
-    """Every error of a store as a sentence: each kind of store has errors of its own."""
+    """Yield every error of a store as a sentence: each kind of store has errors of its own."""
     try:
         yield
     except PrivstatsError:

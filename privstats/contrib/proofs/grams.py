@@ -208,7 +208,7 @@ def _doubled(values: Field, where: NDArray[np.bool_]) -> Field:
 def candidates(
     blocks: Whole, places: NDArray[np.bool_], coins: Callable[[int, int], Field]
 ) -> Iterator[tuple[Integers, Integers]]:
-    """Factors and what they leave: L rounded to the nearest first, then up or down at random, without bias.
+    """Yield factors and what they leave: L rounded to the nearest first, then up or down at random, without bias.
 
     Args:
         blocks: symmetric blocks of whole numbers, ``(blocks, width, width)``; all partial sums of their factors'

@@ -167,7 +167,8 @@ def standing(folder: Folder) -> Standing:
 
 
 def waiting(folder: Folder, leave: Collection[str] = ()) -> int:
-    """Records that the next round of a stream already carries, entering and leaving together; the most at any level.
+    """Return the records that the next round of a stream already carries, entering and leaving together; the most at
+    any level.
 
     A node of a tree holds all records of the epochs under it, so what is brought must fit into every level's next node:
     refused there, the party would be missing from that sum, and everybody would see it.

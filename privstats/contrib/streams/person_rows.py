@@ -97,14 +97,14 @@ class PersonRows:
         return {name: hashlib.sha256(b"".join(sorted(result))).digest() for name, result in rows.items()}
 
     def only(self, names: Collection[str]) -> PersonRows:
-        """The rows of these persons."""
+        """Return the rows of these persons."""
         wanted = set(names)
         places = [place for place, name in enumerate(self.persons) if name in wanted]
         X, y = rows_at(self.X, self.y, np.array(places, np.intp))
         return PersonRows(X, y, tuple(self.persons[place] for place in places), rule=self.rule)
 
     def without(self, names: Collection[str]) -> PersonRows:
-        """The rows of all others."""
+        """Return the rows of all others."""
         return self.only(set(self.sizes).difference(names))
 
     def measured(self, schema: Schema, clip: Clip, unreadable: Unreadable) -> PersonMoments:
@@ -122,7 +122,8 @@ class PersonRows:
 
 
 def _held(name: str, values: Any) -> Any:
-    """Arrays of what has one type by itself; lists and frames as they are, for one array would give all values one.
+    """Return the arrays of what has one type by itself; lists and frames as they are, for one array would give all
+    values one.
 
     A list stays a list even where all its values are numbers: its rows have the plan's width or are broken, and the
     plan comes later. An array would take its width from the rows.
@@ -187,5 +188,5 @@ def _read(cells: list[Any]) -> bytes:
 
 
 def _encoded(numbers: NDArray[np.float64]) -> bytes:
-    """Numbers as bytes, with one zero, and one form of what is none."""
+    """Return numbers as bytes, with one zero, and one form of what is none."""
     return (np.where(np.isfinite(numbers), numbers, np.nan) + 0.0).tobytes()

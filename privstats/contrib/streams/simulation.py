@@ -27,7 +27,7 @@ from privstats.workflows.simulate import Dropouts, checked_dropouts, measured, s
 
 
 def simulated(stream: Stream, epochs: Any, dropouts: Any, rng: Generator | None) -> list[Release | None]:
-    """Every node of a stream; arguments as of ``simulate``.
+    """Return every node of a stream; arguments as of ``simulate``.
 
     Raises:
         DataError: not one list of shards per epoch, or shards that do not fit the plan.

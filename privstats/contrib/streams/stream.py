@@ -366,7 +366,7 @@ def weighed_release(
 
 
 def bytes_of_sums(sums: Sequence[Summed | None]) -> bytes:
-    """SHA-256 of every sum and list of clients, in order: what the noise of the last epoch is bound to."""
+    """Return the SHA-256 of every sum and list of clients, in order: what the noise of the last epoch is bound to."""
     content = [summed and (summed[0].pack(), summed[1]) for summed in sums]
     return hashlib.sha256(msgspec.msgpack.encode(content)).digest()
 

@@ -1,6 +1,6 @@
 """Choose the pairs of columns that are measured: a public rule over released counts, so it spends nothing.
 
-Source: McKenna, Mullins, Sheldon, Miklau, AIM (2022), the source of this score: how far a pair's table is from the model, in
+Source: McKenna, Mullins, Sheldon, Miklau, AIM (2022). Their score is the distance of a pair's table from the model, in
 records, less what its noise adds. There one curator draws a pair by its exact score. Here every pair has been released
 under the promise already, so the rule reads noisy tables and draws nothing.
 """
@@ -100,7 +100,7 @@ def chosen_pairs(screened: Screened) -> tuple[Pair, ...]:
 
 
 def _worth(screened: Screened, ranked: Sequence[tuple[float, Pair]]) -> tuple[Pair, ...]:
-    """Return the first pairs whose scores exceed the noise by most; the best pair where none does."""
+    """Return the leading pairs with the largest total score above noise; the best pair where none exceeds it."""
     selected, gain, cells, best, worth = list[Pair](), 0.0, 0, 1, -math.inf
     for score, pair in ranked:
         if (selected and not score) or JunctionTree(screened.sizes, (*selected, pair)).cells > MAX_CELLS:

@@ -155,7 +155,7 @@ class Synthetic(Planned):
         return (self.first, *screening, self._measuring(fine, self._neighbours if self.screens else self.all_pairs))
 
     def next(self, releases: Releases) -> Plan | None:
-        """The screening, then the chosen pairs, then nothing.
+        """Return the screening, then the chosen pairs, then nothing.
 
         Raises:
             PlanError: a release is of another plan than this course's.
@@ -238,11 +238,11 @@ class Synthetic(Planned):
         return 1 - self.share - (self.screen if self.screens else 0.0)
 
     def _part(self, share: float) -> float:
-        """A session's mu^2 over that of the first session."""
+        """Return a session's mu^2 over that of the first session."""
         return share / self.share
 
     def _noise(self, part: float, tables: int) -> float:
-        """Noise of a count in a session of this many tables, up to the rounding of its promise."""
+        """Return the noise of a count in a session of this many tables, up to the rounding of its promise."""
         one = mu_of(self.plan) * math.sqrt(part)
         assert self.plan.noise is not None  # noqa: S101  a plan without DP has been refused
         own = self.plan.noise.released_sigma(self.plan.cohort.clients)["T"] * mu_of(self.plan)

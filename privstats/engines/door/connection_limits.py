@@ -157,7 +157,7 @@ class ConnectionLimiter:
         return ConnectionStatus(len(self._nodes), len(self._strangers), dict(sorted(self._closed.items())))
 
     def arrive(self, host: str) -> AdmittedConnection | None:
-        """A connection was accepted; None where it is to be closed at once.
+        """Register an accepted connection; return None where it is to be closed at once.
 
         Where the places are taken, the oldest stranger leaves; where all have just come, one by chance.
         """
@@ -205,7 +205,7 @@ class ConnectionLimiter:
         return secrets.choice([each for each in self._of_address.values() if len(each) == most])
 
     def introduce(self, admitted: AdmittedConnection) -> bool:
-        """Whether one more request of a key that is not registered is passed on: one a second, some at once."""
+        """Return whether one more request of a key that is not registered is passed on: one a second, some at once."""
         now = self._clock()
         if self._introduced > now + (_AT_ONCE - 1) * _BETWEEN_SECONDS:
             self.turn_away("unknown", admitted.host)
@@ -226,7 +226,7 @@ class ConnectionLimiter:
 
     @contextmanager
     def request(self, admitted: AdmittedConnection, node: bytes) -> Iterator[bool]:
-        """A request of a known key in this block, on a connection that is the key's from now on.
+        """Yield a request of a known key in this block, on a connection that is the key's from now on.
 
         The block's value is False where the node has too many connections, or requests at once, or this one is closed.
         """
@@ -242,7 +242,8 @@ class ConnectionLimiter:
             _take(self._requests, node)
 
     def prove(self, admitted: AdmittedConnection, node: bytes) -> bool:
-        """A known key has signed on this connection, which is the key's from now on; False where it has too many."""
+        """Assign the connection to a known key that has signed on it; return False where the key has too
+        many."""
         if admitted in self._nodes and (admitted.node == node or admitted.host in self._proxies):
             return True
         if self._of_node[node] >= self._limits.of_node or not (admitted in self._nodes or admitted in self._strangers):
@@ -253,7 +254,7 @@ class ConnectionLimiter:
         return True
 
     def forget(self, admitted: AdmittedConnection) -> bool:
-        """A connection is a stranger's again, the youngest; False where there is no place for it among them."""
+        """Make a connection a stranger's again, the youngest; return False where there is no place for it."""
         if admitted.node is None or admitted not in self._nodes:
             return True
         self.leave(admitted)
@@ -302,7 +303,7 @@ class ConnectionLimiter:
 
 
 def address_of(host: str) -> str:
-    """One address in one spelling; what is no address as it is.
+    """Return one address in one spelling; what is no address as it is.
 
     Example:
         >>> from privstats.engines.door.connection_limits import address_of

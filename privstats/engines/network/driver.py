@@ -132,7 +132,7 @@ class SessionContext:
                 self.once(fault.peer, f"{title}, unproven, {fault.code} at step {fault.step}: {fault.detail}")
 
     def absent(self, queue: RequestQueue, places: Collection[int], online: Collection[int]) -> dict[int, str]:
-        """Why each of these places has not answered."""
+        """Return why each of these places has not answered."""
         return {place: self._why(queue, self.registry.node_of(place), online) for place in places}
 
     @staticmethod
@@ -293,7 +293,7 @@ class _Step:
         context.watch(self.progress)
 
     def _wanted(self) -> frozenset[int]:
-        """All places with something to answer: those that the step waits for, and those asked in addition."""
+        """Return all places with something to answer: those that the step waits for, and those asked in addition."""
         awaited = (peer for peer in self._server.outbox.clients if self._server.awaits(peer))
         return self._server.waiting_for.union(awaited)
 

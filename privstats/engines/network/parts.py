@@ -69,7 +69,7 @@ class RecordsPart:
         try:
             ended = msgspec.msgpack.decode(beside, type=EndStatements)
         except (msgspec.DecodeError, RecursionError):
-            raise Declined("damaged", "what helpers are said to have signed is nothing that they sign") from None
+            raise Declined("damaged", "the signed statements are none that helpers sign") from None
         panel, charge = panel_of(folder.plan, b"".join(ended.offers)), charge_of(folder)
         arguments: dict[str, Any] = {"roster": folder.roster, "panel": panel, "charge": charge}
         session.free(folder.plan, receipt, ended.statements, **arguments)

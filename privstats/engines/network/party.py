@@ -155,7 +155,9 @@ class Party:
         if envelope.kind in ANNOUNCED:
             raise Declined("damaged", "a message that may be the first of its session came without its announcement")
         if envelope.place not in self.folder.rounds:
-            raise Declined("lost", f"{self.folder.home.name}/nodes/{envelope.place} is gone, or was never told of here")
+            raise Declined(
+                "lost", f"{self.folder.home.name}/nodes/{envelope.place} is gone, or was never announced here"
+            )
         return self.folder.round(envelope.place)
 
     def _admitted(self, envelope: Envelope, signed: SignedAnnouncement) -> RoundFolder:
@@ -380,7 +382,7 @@ class RoundParty:
     def _session_ended(self, data: bytes) -> bytes:
         beside = statements.read_session_ended(data, self.folder.header, self.folder.roster.server)
         if beside is None:
-            raise Declined("damaged", "the server on the roster did not say that this session is over")
+            raise Declined("damaged", "the server on the roster did not declare this session over")
         return self.role.session_ended(beside)
 
     _acts: ClassVar[Mapping[str, Callable[[RoundParty, bytes], bytes]]] = {

@@ -124,7 +124,7 @@ def _replaceable(script: Path, untouched: bytes) -> bool:
 
 
 def _arguments(file: RecordFile, home: Path) -> str:
-    """The call's, with the path as it is found from the party's folder."""
+    """Return the call's, with the path as it is found from the party's folder."""
     path = Path(file.path).absolute()
     near = path.relative_to(home) if path.is_relative_to(home) else path
     arguments: dict[str, object] = {"target": file.target, "split": file.split}

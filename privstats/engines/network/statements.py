@@ -295,7 +295,7 @@ class Envelope(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fiel
 
 
 def digest_of(file: bytes | None) -> bytes:
-    """SHA-256 of a file; empty where there is none."""
+    """Return the SHA-256 of a file; empty where there is none."""
     return sha256(file).digest() if file else b""
 
 

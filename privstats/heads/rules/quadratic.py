@@ -95,7 +95,7 @@ class QuadraticRule(Rule):
         return out
 
     def in_graph(self, buffers: Any, rows: Any) -> Any:
-        """One matrix product per row of the triangle, as :meth:`scores`."""
+        """Return one matrix product per row of the triangle, as :meth:`scores`."""
         Z = (rows - buffers.origin) @ buffers.projection
         d = self.linear.shape[1]
         distance = buffers.constant - (Z * 2) @ buffers.linear.T
@@ -151,7 +151,7 @@ class QuadraticRule(Rule):
         return np.asarray(self.bias - tail(distance.astype(np.float64), float(self.degrees[0]), self.linear.shape[1]))
 
     def _contenders(self, Z: NDArray[Any], rounding: Array) -> Array:
-        """Scores of the classes that can win and -inf (or less than the winner's) for the others."""
+        """Return the scores of the classes that can win and -inf (or less than the winner's) for the others."""
         m = self.screen_linear.shape[1]
         if m == 0:
             return self._score(_distances(Z, self.packed, self.linear, self.constant))
@@ -190,7 +190,7 @@ def pack_precisions(precisions: Array, means: Array) -> tuple[Array, Array, Arra
 
 
 def _distances(Z: NDArray[Any], packed: NDArray[Any], linear: NDArray[Any], constant: NDArray[Any]) -> NDArray[Any]:
-    """Squared distances ``(n, C)`` of one tile, from packed triangles: half the arithmetic of full matrices."""
+    """Return squared distances ``(n, C)`` of one tile, from packed triangles: half the arithmetic of full matrices."""
     distance = -2 * (Z @ linear.T)
     distance += constant
     columns, product, start = np.asfortranarray(Z), np.empty_like(distance), 0

@@ -84,7 +84,7 @@ def averages(release: Release, name: str, *, alpha: float = 0.05) -> dict[tuple[
 
 
 def average_rows(found: Mapping[str, Mapping[tuple[str, ...], Average]]) -> list[dict[str, object]]:
-    """Plain values by number and group."""
+    """Return plain values by number and group."""
     rows: list[dict[str, object]] = []
     for name, groups in found.items():
         for group, each in groups.items():
@@ -96,7 +96,7 @@ def average_rows(found: Mapping[str, Mapping[tuple[str, ...], Average]]) -> list
 
 
 def averages_summary(rows: list[dict[str, object]], release: Release, alpha: float) -> Summary:
-    """Means and variances for publication."""
+    """Return means and variances for publication."""
     texts = [
         (
             f"{row['number']}" + (f" ({row['group']})" if row["group"] else ""),

@@ -65,7 +65,7 @@ class RisksAt(RowTable):
     curves: SurvivalCurves = field(repr=False)
 
     def to_rows(self) -> list[dict[str, object]]:
-        """One row per group, and those of the difference and of the ratio."""
+        """Return one row per group, and those of the difference and of the ratio."""
         rows = [(group, "risk", *each) for group, each in self.risks.items()]
         rows += [("", "difference", *self.difference), ("", "ratio", *self.ratio)]
         names = ("group", "metric", "estimate", "conf_low", "conf_high")
@@ -82,7 +82,7 @@ class RisksAt(RowTable):
             f"Risk up to {self.at:g}",
             ("", "risk", *ends_of(alpha)),
             rows,
-            methods=f"Risks up to {self.at:g} are 1 less the survival curve; intervals of their difference and ratio "
+            methods=f"Risks up to {self.at:g} are 1 minus the survival curve; intervals of their difference and ratio "
             "follow from those of both (Newcombe 1998; Donner and Zou 2012).",
         )
 
@@ -127,7 +127,7 @@ def _risk(group: str, curve: SurvivalCurve, at: float) -> tuple[float, float, fl
 def contrasts(
     one: tuple[float, float, float], other: tuple[float, float, float]
 ) -> tuple[tuple[float, float, float], tuple[float, float, float]]:
-    """Difference and ratio of two independent shares, each with low and high end."""
+    """Return difference and ratio of two independent shares, each with low and high end."""
     (p, l, u), (q, k, v) = one, other  # noqa: E741  ends of the interval of p; k and v are those of q
     difference = (p - q, p - q - math.hypot(p - l, v - q), p - q + math.hypot(u - p, q - k))
     low, high = (
@@ -179,7 +179,7 @@ class Incidence(RowTable):
         return any(map(len, self.timeline.values()))
 
     def to_rows(self) -> list[dict[str, object]]:
-        """One row by group, cause and time."""
+        """Return one row by group, cause and time."""
         names = ("incidence", "conf_low", "conf_high")
         return [
             {"group": group, "cause": cause, "time": float(time), "n_event": float(count)}
@@ -199,7 +199,7 @@ class Incidence(RowTable):
             )
             for row in self.to_rows()
         ]
-        assumed = "independent records, censoring that says nothing of the events"
+        assumed = "independent records, censoring independent of the events"
         even = "" if self.times == "discrete" else f", {EVEN}"
         return Source(self.release, self.alpha, assumed + even).summary(
             "Cumulative incidence",

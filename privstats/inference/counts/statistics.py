@@ -278,7 +278,8 @@ def _crossing(edges: Array, shares: Array, q: float, *, last: bool = False) -> f
 
 
 def _nonnegative(counts: Array) -> Array:
-    """Euclidean projection on counts >= 0 of the same total (Duchi et al. 2008); all 0 for a total below 0."""
+    """Return the Euclidean projection on counts >= 0 of the same total (Duchi et al. 2008); all 0 for a total below
+    0."""
     flat, total = counts.reshape(-1), max(float(counts.sum()), 0.0)
     ordered = -np.sort(-flat)
     excess = (np.cumsum(ordered) - total) / np.arange(1, len(flat) + 1)

@@ -84,7 +84,7 @@ class SurvivalCurve(RowTable):
     _z: float = field(repr=False)
 
     def restricted_mean(self, tau: float) -> Interval:
-        """Mean survival time up to ``tau``: the area under the curve.
+        """Return the mean survival time up to ``tau``: the area under the curve.
 
         Raises:
             ReleaseError: tau is not above 0, or beyond the last edge.
@@ -300,7 +300,8 @@ def checked_times(times: Times | None) -> Times:
 
 
 def at_risk_in(counts: Array) -> Array:
-    """Records at risk at the beginning of every bin, from counts ``(..., k, m)`` of the censored and of events."""
+    """Return records at risk at the beginning of every bin, from counts ``(..., k, m)`` of the censored and of
+    events."""
     return np.flip(np.cumsum(np.flip(counts.sum(axis=-1), axis=-1), axis=-1), axis=-1)
 
 
@@ -418,7 +419,7 @@ def rows_of(curve: SurvivalCurve) -> list[dict[str, float]]:
 def curve_source(curves: Mapping[str, SurvivalCurve]) -> Source:
     """Return the release behind curves, and what their intervals rest on."""
     first = next(iter(curves.values()))
-    assumed = "independent records, censoring that says nothing of the event"
+    assumed = "independent records, censoring independent of the event"
     return Source(first.release, first.alpha, assumed if first._times == "discrete" else f"{assumed}, {EVEN}")
 
 

@@ -131,7 +131,7 @@ def wide_sentences(plan: Plan) -> list[str]:
 
 
 def z_of(alpha: float) -> float:
-    """Two-sided normal quantile of a level, which is checked."""
+    """Return the two-sided normal quantile of a level, which is checked."""
     require_level(alpha)
     return t_quantile(alpha, math.inf)
 
@@ -181,6 +181,7 @@ def spread(function: Callable[[Array], Array], counts: Array, sigma: float) -> t
 
 
 def gradients(function: Callable[[Array], Array], counts: Array) -> Array:
-    """Derivatives of an analytic function, ``(k, m)``, by complex step (Squire and Trapp 1998): exact to rounding."""
+    """Return the derivatives of an analytic function, ``(k, m)``, by complex step (Squire and Trapp 1998): exact to
+    rounding."""
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.imag(function(counts + 1j * _STEP * np.eye(len(counts)))) / _STEP

@@ -121,7 +121,7 @@ def _groups(
 
 
 def _hypergeometric(counts: Array, at_risk: Array) -> float:
-    """The variance of U at discrete times, given the margins of every bin."""
+    """Return the variance of U at discrete times, given the margins of every bin."""
     r, d = at_risk.sum(axis=0), counts[..., 1].sum(axis=0)
     share, several = at_risk[0] / r, r > 1
     return float(np.where(several, d * share * (1 - share) * (r - d) / np.where(several, r - 1, 1.0), 0.0).sum())

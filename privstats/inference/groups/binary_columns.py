@@ -74,7 +74,7 @@ class BinaryColumn:
         return np.asarray(self.ones / self.N)
 
     def intervals(self, alpha: float) -> tuple[Array, Array]:
-        """Ends of the population's shares by test inversion: Wilson's interval where there is no noise.
+        """Return the ends of the population's shares by test inversion: Wilson's interval where there is no noise.
 
         p is accepted where |C - p N| <= z sqrt(N p (1 - p) + (sigma_A^2 + (s + p k)^2 sigma_N^2) / k^2), with C the
         ones: a quadratic inequality. From 0 to 1 where noise hides the number of records.

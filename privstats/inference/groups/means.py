@@ -226,7 +226,7 @@ def _released_classes(release: Release, schema: ClassSchema) -> list[int]:
 
 
 def _with_shares(found: GroupMeans, schema: ClassSchema) -> GroupMeans:
-    """Columns of 0 and 1 with their shares, the intervals, tests and differences of these."""
+    """Return the columns of 0 and 1 with their shares, the intervals, tests and differences of these."""
     release, released = found.release, _released_classes(found.release, schema)
     scale, shift = map_columns(schema.transform, schema.features)
     means, low, high, deviations = (each.copy() for each in (found.means, found.low, found.high, found.deviations))
@@ -283,8 +283,8 @@ def _sampling(variances: Array, means: Array, safe: Array, sigma: Mapping[str, f
 
 
 def _degrees(sampling: Array, noise: Array, left: Array, unsure: Array) -> Array:
-    """Degrees of freedom of each mean (Satterthwaite): the noise of means has infinitely many, because its level is
-    known, and that of variances takes some.
+    """Return the degrees of freedom of each mean (Satterthwaite): the noise of means has infinitely many, because its
+    level is known, and that of variances takes some.
 
     A column that is constant and exact has those of its records.
     """
@@ -294,7 +294,7 @@ def _degrees(sampling: Array, noise: Array, left: Array, unsure: Array) -> Array
 
 
 def _welch(means: Array, sampling: Array, noise: Array, counts: Array, unsure: Array) -> Array:
-    """Two-sided p-values, with degrees of freedom as :func:`_degrees` has them."""
+    """Return two-sided p-values, with degrees of freedom as :func:`_degrees` has them."""
     variance, apart = (sampling + noise).sum(axis=0), np.abs(means[0] - means[1])
     with np.errstate(divide="ignore", invalid="ignore"):
         degrees = variance**2 / (sampling**2 / (counts - 1) + unsure).sum(axis=0)
@@ -322,7 +322,7 @@ def _row(means: GroupMeans, j: int, i: int) -> dict[str, Any]:
 
 
 def means_summary(means: GroupMeans) -> Summary:
-    """Means by group, one row per column and group."""
+    """Return means by group, one row per column and group."""
     rows = []
     for row in rows_of(means):
         first, compared = row["group"] == means.groups[0], ("", "")

@@ -314,7 +314,7 @@ def category_difference(counts: Array, sigma: float, alpha: float, z: float) -> 
 
 
 def _shares_apart(counts: Array, records: Array) -> tuple[Array, Array, Array]:
-    """Shares of both groups ``(2, cells)``; their difference and mean covariance without the first cell."""
+    """Return the shares of both groups ``(2, cells)``; their difference and mean covariance without the first cell."""
     shares = counts / records[:, None]
     one, other = (np.diag(each[1:]) - np.outer(each[1:], each[1:]) for each in shares)
     return shares, shares[0, 1:] - shares[1, 1:], (one + other) / 2

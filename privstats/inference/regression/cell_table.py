@@ -1,4 +1,4 @@
-"""Contrasts of the cells of declared columns as a table: one column after the other, each with its reference."""
+"""Contrasts of declared columns' cells as a table: column by column, each with its reference cell."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ class CellTable(RowTable):
     """Each cell against the reference cell of its column; arrays have one entry per cell, ``(k,)``.
 
     At most a fraction alpha of releases report an interval that misses, where the assumptions hold. A cell is not
-    reported where noise hides its contrast, or where noise could show as many records in an empty cell; a reference is
-    0 by definition, from 0 to 0.
+    reported where noise hides its contrast, or where noise alone could show that many records in an empty cell. A
+    reference cell is 0 by definition, with the interval 0 to 0.
 
     Attributes:
         columns, cells: name of the column and of the cell.
@@ -36,9 +36,9 @@ class CellTable(RowTable):
         estimate: NaN where it is not reported.
         error, noise_error: standard errors, sampling and noise together, and of the noise alone.
         low, high: the interval; infinite where it is not reported.
-        pvalue: two-sided, of "no difference"; NaN of a reference.
+        pvalue: two-sided, for the null "no difference"; NaN for a reference.
         reported: whether the interval is bounded.
-        alpha: 1 less the level of the intervals.
+        alpha: 1 minus the confidence level.
         level: of a record in the reference cell of every column, with its interval.
         regression: the fit.
 
@@ -126,7 +126,7 @@ def cell_table(fit: Regression, reference: Mapping[str, str], alpha: float) -> C
 
 
 def _beside(reference: NDArray[np.bool], values: Array, otherwise: float) -> Array:
-    """Return an entry per cell: the values of all that are compared, and ``otherwise`` of the reference cells."""
+    """Return an entry per cell: ``values`` for the compared cells, ``otherwise`` for the reference cells."""
     entries = np.full(len(reference), otherwise)
     entries[~reference] = values
     return entries

@@ -30,7 +30,7 @@ def summarise(table: Regression, alpha: float) -> Summary:
     shown = len(table.names) - (table.names[0] == "const")
     return source_of(table, alpha).summary(
         table.model,
-        ("", "coef", "std err", "of it noise", "t", "P>|t|", *ends_of(alpha)),
+        ("", "coef", "std err", "noise SE", "t", "P>|t|", *ends_of(alpha)),
         (
             (name, *_cells(reported, *map(float, values)))
             for name, reported, *values in zip(table.names, table.errors.reported(alpha), *columns, strict=True)
@@ -56,14 +56,14 @@ def fitted_words(table: Regression) -> str:
 
 
 def cells_summary(table: CellTable) -> Summary:
-    """Contrasts of each column's cells, one row per cell."""
+    """Return the contrasts of each column's cells, one row per cell."""
     fit, level = table.regression, table.level
     shown = _contrast(level.reported, level.value, 0.0, 0.0, level.pvalue, level.low, level.high)
     rows = [("all references", shown[0], "", "", *shown[3:])]
     values = (table.estimate, table.error, table.noise_error, table.pvalue, table.low, table.high)
     return _of_cells(table).summary(
         f"{fit.model}: contrasts of cells",
-        ("", "contrast", "std err", "of it noise", "P>|t|", *ends_of(table.alpha)),
+        ("", "contrast", "std err", "noise SE", "P>|t|", *ends_of(table.alpha)),
         [*rows, *_by_column(table, _contrast, values, "reference")],
         head=head_of(fit),
         notes=("A contrast is the difference to the column's reference cell, other columns equal.",),
@@ -97,7 +97,7 @@ def _by_column(
 
 
 def head_of(table: Regression) -> tuple[tuple[str, str], ...]:
-    """Records and measures of a regression, the last of them the standard errors."""
+    """Return records and measures of a regression, the last of them the standard errors."""
     noisy = " (noisy)" if table.release.plan.noise is not None else ""
     records = () if table.nobs is None else (("records", f"{table.nobs:,.0f}{noisy}"),)
     linear = (
@@ -123,7 +123,7 @@ def _cells(
 
 
 def ratio_of(model: str) -> str | None:
-    """Return the name of ``exp`` of a coefficient; None for a model with coefficients that are no logarithms."""
+    """Return the name of ``exp`` of a coefficient; None where the coefficients are not logarithms."""
     return _RATIOS.get(model)
 
 
@@ -164,12 +164,12 @@ def ratios_summary(table: Regression, alpha: float) -> Summary:
 
 
 def ratio_columns(name: str, alpha: float) -> tuple[str, ...]:
-    """Headings of a table of ratios."""
-    return ("", name, *ends_of(alpha), f"log {name}", "std err", "of it noise", "P>|t|")
+    """Return the headings of a table of ratios."""
+    return ("", name, *ends_of(alpha), f"log {name}", "std err", "noise SE", "P>|t|")
 
 
 def ratio_rows(table: Regression, alpha: float) -> tuple[tuple[str, ...], ...]:
-    """Ratios with their intervals, one row per column."""
+    """Return ratios with their intervals, one row per column."""
     columns = (table.errors.estimate, *table.conf_int(alpha).T, table.bse, table.noise_bse, table.pvalues)
     return tuple(
         (name, *_ratio_cells(bool(reported), *map(float, values)))
@@ -188,7 +188,7 @@ def _ratio_cells(
 
 
 def cells_as_ratios(table: CellTable) -> Summary:
-    """Ratios of each column's cells to its reference cell, one row per cell."""
+    """Return the ratios of each column's cells to its reference cell, one row per cell."""
     fit, name = table.regression, _named(table.regression.model)
     values = (table.estimate, table.low, table.high, table.error, table.noise_error, table.pvalue)
     against = f"{name} of a cell against its column's reference cell, other columns equal"
@@ -206,7 +206,7 @@ def cells_as_ratios(table: CellTable) -> Summary:
 def with_ratios(rows: Sequence[Mapping[str, object]], model: str) -> list[dict[str, object]]:
     """Return rows of coefficients with their ratios, ``ratio_low`` and ``ratio_high``; without the constant.
 
-    A row that is not reported has NaN, from 0 to infinity.
+    A row that is not reported has NaN and the interval 0 to infinity.
     """
     ratios = {_named(model).replace(" ", "_"): "estimate", "ratio_low": "conf_low", "ratio_high": "conf_high"}
     return [

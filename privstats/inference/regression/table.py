@@ -1,6 +1,6 @@
-"""Coefficients with intervals that stay true under noise, of a regression of any family.
+"""Regression coefficients with intervals that stay valid under noise, for every family.
 
-``linear``, ``score`` and ``sites`` make it of releases.
+``linear``, ``score`` and ``sites`` build the table from releases.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ class Regression(RowTable):
 
     @property
     def pvalues(self) -> Array:
-        """Two-sided, of "the parameter is 0": below alpha exactly where the interval at alpha leaves 0 out."""
+        """Two-sided, of "the parameter is 0": below alpha exactly where the interval at alpha excludes 0."""
         return self.errors.pvalues()
 
     @property
@@ -135,7 +135,7 @@ class Regression(RowTable):
                 noise alone.
 
         Raises:
-            ReleaseError: another level, or another word.
+            ReleaseError: another level, or another value of ``about``.
         """
         require_level(alpha)
         if about not in ("population", "sums"):
@@ -171,7 +171,7 @@ class Regression(RowTable):
         return ContrastTest(estimate, float(low), float(high), reported, float(rows.pvalues(value)[0]))
 
     def wald_test(self, contrasts: Any) -> float:
-        """p-value of "all these combinations are 0", shape ``(r, m)``, linearly independent.
+        """Return the p-value of "all these combinations are 0", shape ``(r, m)``, linearly independent.
 
         From the score at the closest coefficients that satisfy it; homoscedastic also where ``cov_type`` is
         ``"folds"``.
@@ -182,11 +182,11 @@ class Regression(RowTable):
         return self._combined(rows, len(rows)).joint_pvalue()
 
     def cells(self, *, reference: Mapping[str, str] | None = None, alpha: float = _ALPHA) -> CellTable:
-        """Contrasts of each declared column's cells with a reference cell, as treatment coding has them.
+        """Return the contrasts of each declared column's cells with a reference cell, as treatment coding has them.
 
         Args:
-            reference: by column the name of the cell that its others are compared with; where none is given, the first
-                cell that holds more records than noise could show.
+            reference: name of the reference cell by column; by default the first cell that holds more records than
+                noise could show.
             alpha: level of the intervals.
 
         Raises:

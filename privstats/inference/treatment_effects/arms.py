@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 _NOTES = (
-    "Numbers analysed and events are of these records: +- is what noise may have moved them by, at the same level. The "
+    "Numbers analysed and events describe these records; +- bounds the noise in them, at the same level. The "
     "arms add up to the records of the table.",
     "Risks and means by arm are not adjusted; their intervals are about the population, and hold however the arms "
     "differ in spread. The effects below them are adjusted.",
@@ -41,8 +41,8 @@ _NOTES = (
 
 
 _LEFT_OUT = (
-    "Left out are records that a party holds and cannot read: with those analysed they are all of an arm. Noise may "
-    "make 0 of a few, and a few of 0; whoever is in no file is for the flow chart."
+    "Left out are records that a party holds and cannot read; together with those analysed they are all of an arm. "
+    "Noise may turn a few into 0, and 0 into a few. People in no file belong in the flow chart."
 )
 
 
@@ -145,7 +145,7 @@ class ArmOutcome:
 def interval_of_mean(
     h: float, n: float, middle: float, half: float, sigma_h: float, sigma_n: float, squares: float | None, alpha: float
 ) -> tuple[float, float]:
-    """Ends of the interval of a mean about the middle of its range; infinite where noise hides it.
+    """Return the ends of the interval of a mean about the middle of its range; infinite where noise hides it.
 
     Args:
         h, n: the sum of outcomes about the middle, and records.
@@ -166,7 +166,7 @@ def interval_of_mean(
 
 
 def _accepted(square: float, cross: float, rest: float, n: float) -> tuple[float, float]:
-    """Roots of ``square m^2 - 2 cross m + rest``; infinite where they bound nothing."""
+    """Return the roots of ``square m^2 - 2 cross m + rest``; infinite where they bound nothing."""
     inside = cross**2 - square * rest
     if n <= 0 or square <= 0 or inside < 0:
         return -math.inf, math.inf
@@ -236,7 +236,8 @@ def arm_outcomes(read: CourseSums, place: int, alpha: float) -> tuple[ArmOutcome
 
 
 def analysed(read: CourseSums) -> tuple[Total, Total] | None:
-    """Records with an outcome in either arm; where none may be missing, they add up to the records of the table."""
+    """Return records with an outcome in either arm; where none may be missing, they add up to the records of the
+    table."""
     if not read.schema.missing:
         return split_of(read)
     if read.arms is None:

@@ -103,12 +103,13 @@ class Heterogeneity:
         return max(0.0, 1 - (self.groups - 1) / self.q) if self.q > 0 else 0.0
 
     def pooled_int(self, alpha: float = 0.05) -> Array:
-        """Ends of the interval of the common effect, ``(2,)``: of use where effects are the same at all sites."""
+        """Return the ends of the interval of the common effect, ``(2,)``: of use where effects are the same at all
+        sites."""
         reach = quantile(alpha, self.pooled_degrees) * self.pooled_bse
         return np.array([self.pooled - reach, self.pooled + reach])
 
     def mean_int(self, alpha: float = 0.05) -> Array:
-        """Ends of the interval of the mean effect at other sites like these, ``(2,)``."""
+        """Return the ends of the interval of the mean effect at other sites like these, ``(2,)``."""
         reach = quantile(alpha, self.mean_degrees) * self.mean_bse
         return np.array([self.mean - reach, self.mean + reach])
 

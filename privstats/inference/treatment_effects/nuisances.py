@@ -124,7 +124,7 @@ def _of_any_part(M: Array, spread: Array, weights: Array) -> float:
 
 
 def _covariance_of_weights(last: Release, part: slice = slice(None)) -> Array:
-    """Sampling and noise of the weights after the last round, or of a part of them: H^-1 + H^-1 V H^-1."""
+    """Return sampling and noise of the weights after the last round, or of a part of them: H^-1 + H^-1 V H^-1."""
     H, g = np.asarray(last.moments.H)[part, part], np.asarray(last.moments.g)[part]
     values, vectors = np.linalg.eigh((H + H.T) / 2)
     values = np.maximum(values, max(float(last.sigma["H"]), _LEAST * float(np.abs(values).max(initial=1.0))))
@@ -144,7 +144,7 @@ def _covariance_of_line(sums: ArmSums, arm: int, line: Array, residual: float) -
 
 
 def _noise(sigma_G: float, sigma_h: float, b: Array) -> Array:
-    """Covariance of the noise in h - G b."""
+    """Return the covariance of the noise in h - G b."""
     half = sigma_G**2 / 2
     return np.asarray((sigma_h**2 + half * float(b @ b)) * np.eye(len(b)) + half * np.outer(b, b))
 

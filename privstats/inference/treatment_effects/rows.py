@@ -237,7 +237,7 @@ def _require_own(course: object, releases: Sequence[Release | None]) -> None:
 
 
 def subgroups_of(schema: EffectSchema) -> Iterator[tuple[str, str, list[int]]]:
-    """Every subgroup of each variable alone: the variable, its name, and its blocks of sums.
+    """Yield every subgroup of each variable alone: the variable, its name, and its blocks of sums.
 
     Example:
         >>> from privstats.inference.treatment_effects.rows import subgroups_of

@@ -203,14 +203,14 @@ class EffectTable(RowTable):
         return balance_summary(self, alpha)
 
     def heterogeneity(self) -> Heterogeneity:
-        """Whether effects differ between groups of sites, and the effect at other sites like these.
+        """Return whether effects differ between groups of sites, and the effect at other sites like these.
 
         Raises:
             ReleaseError: the sums are not apart by groups of sites, or noise hides how many records one has.
         """
         if self._groups is None:
             raise ReleaseError(
-                "one sum holds no spread between sites, and no estimate of a single site is released: to tell whether "
+                "one sum holds no spread between sites, and no estimate of a single site is released: to see whether "
                 "effects differ, run a course whose schema has groups of sites, such as groups=8"
             )
         return heterogeneity_of(self._groups, len(self.release.survivors))
@@ -325,7 +325,7 @@ def question(
 
 
 def _numbers(read: CourseSums) -> tuple[float, float] | None:
-    """Records of both arms, which add up to all."""
+    """Return the records of both arms, which add up to all."""
     split = split_of(read)
     return None if split is None else (split[0].value, split[1].value)
 
@@ -370,7 +370,7 @@ def _misassigned(schema: EffectSchema, arms: ArmSums | None) -> str:
         return ""
     return (
         f"{treated:,.0f} records are treated and {others:,.0f} are not, which the plan's probability of {pi:g} does "
-        "not give: look whether the arm is coded 0 and 1 in every file, and how it was assigned"
+        "not give: check that the arm is coded 0 and 1 in every file, and how it was assigned"
     )
 
 

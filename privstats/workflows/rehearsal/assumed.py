@@ -50,7 +50,7 @@ class Asked:
     persons: str | None = None
 
     def privacy(self, parties: int) -> Privacy:
-        """The promise that is rehearsed."""
+        """Return the promise that is rehearsed."""
         terms: Any = {name: getattr(self, name) for name in ("delta", "adjacency", "model")}
         words = {name: word for name, (word, _) in words_of(parties).items()}
         chosen = {name: words[name] if value is None else value for name, value in terms.items()}
@@ -191,7 +191,7 @@ def assumed_of(table: Mapping[str, Readings], target: str, records: int, *, pers
 
 
 def kinds_of(table: Mapping[str, Readings]) -> dict[str, Column | str]:
-    """The declaration that fits each column, or why it is left out."""
+    """Return the declaration that fits each column, or why it is left out."""
     return {name: _accepted(name, values) for name, values in table.items()}
 
 
@@ -203,7 +203,7 @@ def _accepted(name: str, readings: Readings) -> Column | str:
 
 
 def _kind_of(name: str, readings: Readings) -> Column | str:
-    """The declaration of a column, or why it is left out."""
+    """Return the declaration of a column, or why it is left out."""
     values_given = len(readings.numbers) - int(readings.missing.sum())
     if not values_given:
         return "empty"
@@ -249,7 +249,7 @@ def _by_count(item: tuple[str, int]) -> tuple[int, str]:
 
 
 def _first_accepted(make: Callable[[], Column], less: Callable[[], Column]) -> Column:
-    """The first declaration, or the second where its values are none that a plan may list."""
+    """Return the first declaration, or the second where its values are none that a plan may list."""
     try:
         return make()
     except SchemaError:

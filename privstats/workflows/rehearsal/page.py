@@ -136,14 +136,14 @@ def _worth(whose: str, own: Own) -> str:
     value, error = own.gain.value, own.gain.error
     sentence = f"For {whose} the joint model is worth {value:+.3f}{_spread(error)}"
     if error is None:
-        return f"{sentence}: too few of a class are held out to say how sure that is."
+        return f"{sentence}: too few of a class are held out to state its error."
     if abs(value) < _SURE * error:
-        return f"{sentence}: its {own.records:,} records held out cannot tell that from nothing."
+        return f"{sentence}: its {own.records:,} records held out cannot distinguish that from 0."
     return f"{sentence}." if value > 0 else f"{sentence}: its own model is better for them."
 
 
 def bars(rehearsal: Rehearsal) -> list[Bar]:
-    """Each party alone, all without noise, all under the promise; on the records that all of them hold out."""
+    """Return each party alone, all without noise, all under the promise; on the records that all of them hold out."""
     alone = [Bar(f"{name} alone, no privacy", auc.value, auc.error) for name, auc in rehearsal.alone.items()]
     exact = Bar("all together, no privacy", rehearsal.exact.value, rehearsal.exact.error)
     epsilon = rehearsal.opened.privacy.epsilon
@@ -183,7 +183,7 @@ def costs(found: Rehearsal) -> list[tuple[str, str]]:
 
 
 def _flagged(decided: Decided) -> Iterator[tuple[str, str]]:
-    """Sensitivity and specificity of a rare class by its share, of two classes."""
+    """Yield sensitivity and specificity of a rare class by its share, of two classes."""
     if decided.sensitivity is not None and decided.specificity is not None:
         name, share = decided.classes[1], decided.shares[1]
         yield (
@@ -289,7 +289,7 @@ def next_commands(what: Opened, *, kept: bool) -> list[tuple[str, str]]:
         ),
         (
             f"privstats plan init plan.toml --from {first} --public columns.toml --target {target}{unit}",
-            "makes the plan of columns.toml once it is filled in, and asks for what nobody can choose for you",
+            "makes the plan of columns.toml once it is filled in, and asks for what only you can choose",
         ),
         *(
             (

@@ -138,7 +138,7 @@ class Found(NamedTuple):
 
 
 def read_file(file: Source, names: Sequence[str], persons: str | None = None) -> Found:
-    """The values of some columns, and of another one the ids.
+    """Return the values of some columns, and of another one the ids.
 
     Raises:
         DataError: the file cannot be read, or has no record.
@@ -152,8 +152,8 @@ def read_file(file: Source, names: Sequence[str], persons: str | None = None) ->
 
 
 def parties_of(files: Sequence[Source], sources: Sequence[Found], public: Assumed, share: float) -> tuple[Party, ...]:
-    """The records of each file, of which about a share is held out: each record by its own values alone, or where ids
-    are read all of a person by the id alone.
+    """Return the records of each file, of which about a share is held out: each record by its own values alone, or
+    where ids are read all of a person by the id alone.
 
     Raises:
         DataError: a file has no record to learn from or to score on, or no class of its own two.
@@ -190,7 +190,7 @@ def _party(name: str, file: Found, public: Assumed, cells: Cells, share: float) 
 
 
 def tested(parties: Sequence[Party]) -> Held:
-    """The records that these parties hold out."""
+    """Return the records that these parties hold out."""
     ids = [party.ids[party.test] for party in parties if party.ids is not None]
     return Held(np.concatenate([party.y[party.test] for party in parties]), np.concatenate(ids) if ids else None)
 

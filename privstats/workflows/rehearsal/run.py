@@ -242,7 +242,7 @@ def _head(what: Opened) -> Any:
 
 
 def _fitted(head: Any, releases: Sequence[Release]) -> Any:
-    """A head of gradient rounds, or of a course without any."""
+    """Return a head of gradient rounds, or of a course without any."""
     return head.fit_releases(releases) if hasattr(head, "fit_releases") else head.fit_release(list(releases))
 
 
@@ -295,7 +295,7 @@ def _tiles(cells: Cells, codes: NDArray[np.float64]) -> Iterator[NDArray[np.floa
 
 
 def _at_quantiles(cells: Cells, codes: NDArray[np.float64]) -> Cells:
-    """The declaration with the exact quantiles of these codes for cut points."""
+    """Return the declaration with the exact quantiles of these codes for cut points."""
     quantiles = {}
     for place, column in enumerate(cells.columns):
         if not isinstance(column, Numeric | Dates) or column.edges is not None:

@@ -78,7 +78,7 @@ def name_of(source: Source) -> str:
 
 
 def file_of(source: Source) -> str:
-    """The file that a study's commands name: of a table in memory the CSV file of its name."""
+    """Return the file that a study's commands name: of a table in memory the CSV file of its name."""
     return f"{source.path}.csv" if isinstance(source, HeldTable) else os.fspath(source.path)
 
 
@@ -108,7 +108,8 @@ def written_as(file: RecordFile, settings: Sequence[str | None]) -> RecordFile:
 
 
 def detect_dialect(path: Path) -> Dialect:
-    """The separator that parts the first line into most names, a decimal comma where values have one, and UTF-8 unless
+    """Return the separator that parts the first line into most names, a decimal comma where values have one, and UTF-8
+    unless
     its bytes are none."""
     with path.open("rb") as file:
         lines = [line.rstrip(b"\r\n") for line in islice(file, _LINES)]
@@ -125,7 +126,8 @@ def detect_dialect(path: Path) -> Dialect:
 
 
 def options_of(file: Source) -> str:
-    """The options that tell any command how the file is written, with a space before each; nothing of a usual one."""
+    """Return the options that tell any command how the file is written, with a space before each; nothing of a usual
+    one."""
     usual, dialect = Dialect(), file.dialect
     options = {"encoding": dialect.encoding, "separator": {"\t": "tab"}.get(dialect.separator, dialect.separator)}
     options["decimal"] = dialect.decimal

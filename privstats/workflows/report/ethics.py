@@ -54,8 +54,8 @@ KEYS: Mapping[str, tuple[tuple[str, str, str], ...]] = {
 """By a masking protocol: who, which keys, and what these open."""
 
 UNITS: Mapping[str, str] = {
-    "record": "One record: a patient of whom the data have one. Who has several is promised less, as below.",
-    "person": "One patient with all rows at one party. Who is at two parties, or under two ids, has less.",
+    "record": "One record: a patient with one record in the data. A patient with several is promised less, as below.",
+    "person": "One patient with all rows at one party. A patient at two parties, or under two ids, is promised less.",
     "client": "One party with all of its records, and so every patient in them, however many records one has.",
 }
 """By the unit of a promise, whom it is made to."""
@@ -67,14 +67,14 @@ HIDDEN: Mapping[str, str] = {
 """By the adjacency of a promise, what nobody can tell well."""
 
 WORDS: tuple[tuple[str, str], ...] = (
-    ("party", "a hospital, or whoever else holds records and takes part"),
+    ("party", "a hospital, or any other holder of records that takes part"),
     ("record", "what a party holds of one patient, visit or measurement"),
     ("sum, total", "of one party's records; of all parties"),
     ("session", "one time at which all parties are asked for sums"),
     ("to mask", "to add numbers that look random and that cancel in the total, and only there"),
     ("noise", "random numbers that stay in the total; two of three are below the typical one, if all parties send"),
     ("released total", "the total that may be published: where there is a promise, with its noise and never without"),
-    ("false alarm", "somebody is said to be in the data who is not"),
+    ("false alarm", "a person is reported to be in the data and is not"),
     ("digest", "64 digits that change when anything in a plan changes"),
 )
 """Terms, in the order in which the pages need them."""
@@ -132,16 +132,16 @@ def word_for(rows: Mapping[str, _Row], name: str, what: str) -> _Row:
 _MOST_ROWS = 12
 _SEVERAL = (2, 5, 10)
 _OPENED = (
-    "It is made of the released total alone, with its noise, which is all that may be published. What anybody makes of "
-    "it later tells no more of a patient."
+    "It is made of the released total alone, with its noise, which is all that may be published. Later analyses of it "
+    "reveal nothing more about a patient."
 )
 _OPENED_EXACT = (
-    "It is made of the exact total alone, which has no noise. What anybody makes of it later tells no more of a "
-    "patient."
+    "It is made of the exact total alone, which has no noise. Later analyses of it reveal nothing more about a patient."
 )
 _EXACT_KEPT = (
-    "The total is exact. Who also gets another over nearly the same records can subtract one from the other, and is "
-    "left with those in whom they differ, perhaps one patient: each total that is kept tells more beside the next."
+    "The total is exact. Anyone with a second total over nearly the same records can subtract one from the other and "
+    "obtains the sum of those in which they differ, perhaps one patient: each stored total reveals more together with "
+    "the next."
 )
 _WITHDRAWN = {
     False: "Afterwards nobody can take a record out of the total.",
@@ -285,8 +285,8 @@ def _promise(plan: Plan, course: Course | None, kept: Guarantee) -> Table | None
 def _hidden(privacy: Privacy, devices: Devices | None) -> str:
     unit = {"record": "the record", "person": "the patient"}.get(privacy.unit, "the party")
     if devices is not None:
-        return f"Nobody can tell well what is in {unit}; that somebody has answered is no secret."
-    return f"Nobody can tell well {word_for(HIDDEN, privacy.adjacency, 'the adjacency').format(unit=unit)}."
+        return f"An attacker cannot reliably tell what is in {unit}; that a person has answered is no secret."
+    return f"An attacker cannot reliably tell {word_for(HIDDEN, privacy.adjacency, 'the adjacency').format(unit=unit)}."
 
 
 def _how_well(plan: Plan, course: Course | None) -> str:
@@ -307,8 +307,8 @@ def _guess(kept: Guarantee) -> str:
     """Return the advantage of the best attacker, as people say it; rounded up to a tenth of a hundredth."""
     right = math.ceil(500 * (1 + kept.operating_point()[2])) / 10
     return (
-        f"Who has to say which of two cases is true, both as likely before, is right in at most {right:g} of 100, "
-        "whatever else they know and however they compute. Tossing a coin has 50."
+        f"An attacker who must decide which of two equally likely cases is true is right in at most {right:g} of 100, "
+        "whatever else they know and compute. Tossing a coin is right in 50."
     )
 
 
@@ -341,7 +341,7 @@ def _chosen(plan: Plan) -> list[str]:
     if plan.noise is None:
         return []
     return [
-        "What a choice tells that was made by looking at records: of groups, columns and bounds in the plan, or of a "
+        "What a choice reveals that was made by looking at records: of groups, columns and bounds in the plan, or of a "
         "party to stay away. They are taken from public knowledge, and no number above counts them."
     ]
 
@@ -358,7 +358,7 @@ def _more_keys(plan: Plan) -> Iterator[tuple[str, str, str]]:
 
 def _before_noise(plan: Plan) -> str:
     if plan.noise is None:
-        return ", and everybody to whom it is given"
+        return ", and everyone who receives it"
     return ", before it adds the noise; it must add it and keep both secret"
 
 
@@ -367,9 +367,9 @@ def _retention(plan: Plan, course: Course | None) -> list[str]:
         "Keys of a session are overwritten at its end and are in no backup. Keys that sign stay with their owner.",
         _EXACT_KEPT
         if plan.noise is None
-        else "The released total, with its noise, and what is made of it may be kept and published without an end: it "
-        "tells no more later than on the first day.",
-        f"Who withdraws before a session is left out of it. {_withdrawn(plan, course)}",
+        else "The released total, with its noise, and everything computed from it may be stored and published for "
+        "ever: it reveals no more later than on the first day.",
+        f"A patient who withdraws before a session is excluded from it. {_withdrawn(plan, course)}",
         *_accounts(plan),
     ]
 
@@ -399,5 +399,5 @@ def _least(plan: Plan) -> list[str]:
     most = f"at most {cohort.colluders}" if cohort.colluders else "none"
     return [
         f"A total of fewer than {cohort.min_survivors} of the {cohort.clients:,} {who} is never opened. Of them "
-        f"{most} may work against the others with whoever opens it."
+        f"{most} may work against the others with the party that opens it."
     ]

@@ -53,7 +53,7 @@ def headline(plan: Plan, guarantee: Guarantee | None = None) -> str:
     if plan.devices is not None and plan.noise is not None and not plan.noise.pure:
         guarantee, whom = _answer_guarantee(plan, plan.noise, plan.devices.most_runs), "answers"
     return (
-        f"At most {hits(guarantee):g} of 100 {whom} found at 1 false alarm in 100, whatever else somebody knows and "
+        f"At most {hits(guarantee):g} of 100 {whom} found at 1 false alarm in 100, whatever else an attacker knows and "
         "however they try. Guessing finds 1."
     )
 
@@ -87,9 +87,7 @@ def persons(plan: Plan) -> list[str]:
             "Of all rows of one patient at one party the average is taken first, and that is added up: a patient "
             "counts once, however many rows there are, and what is learned is of patients who all weigh the same."
         )
-    whose = (
-        "Whose a row is, a party tells by an id of its own, which does not leave it; a row without an id is left out."
-    )
+    whose = "A party assigns rows to patients by its own ids, which do not leave it; a row without an id is excluded."
     return [f"{weighed} {whose}"]
 
 
@@ -100,7 +98,7 @@ def _mapped(schema: Schema) -> list[str]:
         levels = levels_of(schema)
         texts = "" if levels is None else f" Of texts, {levels.said}; a record with any other value there is left out."
         return [f"Before anything is added up, fixed public maps are applied to it: {maps}.{texts}"] if maps else []
-    out = ["Of each value it is told into which cell of its column it falls, and nothing else; a gap has a cell too."]
+    out = ["Of each value only its cell in the column counts, and nothing else; a gap has a cell too."]
     if cells.open and not schema.finds_cuts:
         out.append(
             f"The cut points between the cells of {', '.join(cells.open)} are open: counts of the same records find "
@@ -160,13 +158,14 @@ def _recorded(plan: Plan) -> str:
     """Explain what a recording of all messages reveals once X25519 is broken."""
     if plan.key_agreement == HYBRID:
         return (
-            "Secrecy for good, should X25519 and ML-KEM-768 both be broken: one alone opens no message that was kept."
+            "Permanent secrecy, should X25519 and ML-KEM-768 both be broken: breaking one alone opens no stored "
+            "message."
         )
     noise = plan.noise
     own = "but what the party itself added" if noise is not None and noise.trust.drawn_by == "client" else "at all"
     return (
-        "Secrecy for good: who keeps every message of today and breaks X25519 later, as a large quantum computer "
-        f"would, reads each party's sums, with no noise {own}."
+        "Permanent secrecy: an attacker who stores today's messages and breaks X25519 later, as a large quantum "
+        f"computer would, reads each party's sums, with no noise {own}."
     )
 
 
@@ -176,7 +175,7 @@ def worth(plan: Plan, noise: Noise, course: Course | None = None) -> Table:
     header: tuple[Text, ...] = (
         Cell(_SEVERAL[_unit(plan)][0]),
         Cell("found of 100", ("at most, at 1 false alarm in 100; guessing finds 1",)),
-        Cell("told from a stranger", ("of 100 pairs, in how many the right one is picked; guessing has 50",)),
+        Cell("distinguished from a stranger", ("of 100 pairs, in how many the right one is picked; guessing has 50",)),
     )
     rows = []
     for count in _SEVERAL[_unit(plan)][1]:
@@ -289,7 +288,8 @@ def _people(plan: Plan, total: Total) -> Iterator[tuple[str, str, str]]:
     yield (
         whom,
         f"With their {what} {change}, nothing that is released{together} gets more than {times_as_likely(total)} as "
-        f"likely (epsilon {_short(total.epsilon)}){_unless(total.delta)}. So nobody can tell well whether they are in.",
+        f"likely (epsilon {_short(total.epsilon)}){_unless(total.delta)}. So an attacker cannot reliably tell whether "
+        "they are in.",
         rests_on(plan, noise),
     )
     yield (
@@ -325,7 +325,7 @@ def _limits(plan: Plan, noise: Noise) -> Iterator[str]:
     """Yield the cases that the promise of the noise does not cover."""
     cohort = plan.cohort
     if _unit(plan) == "record":
-        yield "As much for somebody with several records: the table above says how much less."
+        yield "As much for a person with several records: the table above says how much less."
     if _unit(plan) == "person":
         yield (
             "As much for a patient who is at several parties, or under two ids at one: the table above says how much "
@@ -338,7 +338,7 @@ def _limits(plan: Plan, noise: Noise) -> Iterator[str]:
     elif noise.trust.divided:
         yield (
             f"Anything if fewer than {cohort.min_survivors - cohort.colluders} honest parties add their part of the "
-            f"noise, or if more than {cohort.colluders} work with whoever wants to know."
+            f"noise, or if more than {cohort.colluders} work with the attacker."
         )
 
 

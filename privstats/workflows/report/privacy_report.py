@@ -57,7 +57,7 @@ def model_finding(head: Any, plan: Plan) -> Finding:
     rows = [
         ("promise", str(provenance)),
         ("releases", ", ".join(digest[:16] for digest in provenance.releases)),
-        ("course", "none, or not said" if provenance.course is None else provenance.course[:16]),
+        ("course", "none, or not stated" if provenance.course is None else provenance.course[:16]),
         ("parties in it", f"{provenance.survivors} of {provenance.clients}"),
     ]
     return Finding(
@@ -66,7 +66,8 @@ def model_finding(head: Any, plan: Plan) -> Finding:
         tables=[Table("the model", ("what", "as its file says"), rows, words=True)],
         notes=[
             *([provenance.caveat] if provenance.caveat else []),
-            "Only a signature on the model's file keeps somebody from writing this; `privstats head verify` checks it.",
+            "Only a signature on the model's file prevents that someone else writes this; `privstats head verify` "
+            "checks it.",
         ],
         violated=plan.noise is not None and not provenance.covered,
         complete=True,
@@ -219,7 +220,7 @@ def _released(release: Release, course: Course | None) -> list[tuple[str, str]]:
             heading = "epsilon for a reader outside the panel"
         out.append((heading, f"{epsilon:.4g} (promised: {plan.noise.epsilon:.4g})"))
     if release.reproducible:
-        out.append(("noise", "NOT SECRET: it came from a test generator, so it protects nobody; do not give it away"))
+        out.append(("noise", "NOT SECRET: it came from a test generator, so it protects no one; do not give it away"))
     return out
 
 

@@ -129,7 +129,7 @@ def course_table(course: Course) -> Table:
     header: tuple[Text, ...] = (
         Cell("session", ("in the order in which they are run",)),
         Cell("statistics", ("what is summed",)),
-        Cell("mu", ("what can be told of one record from it: 0 is nothing, 1 much, 4 nearly all",)),
+        Cell("mu", ("what can be learned about one record from it: 0 is nothing, 1 much, 4 nearly all",)),
         Cell("epsilon alone", ("the promise if nothing else were released",)),
         Cell("bytes", ("that a party sends in each session",)),
     )

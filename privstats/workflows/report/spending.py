@@ -33,7 +33,7 @@ class Together:
 
 
 def together(plan: Plan, kept: Guarantee, digests: Sequence[str], accounts: Sequence[Account]) -> list[Together]:
-    """One value for every account that was charged for this release; where none was, for every one with spends.
+    """Return one value for every account that was charged for this release; where none was, for every one with spends.
 
     Args:
         plan: what was released, or will be.
@@ -60,7 +60,7 @@ def headline(plan: Plan, kept: Guarantee, found: Sequence[Together]) -> str:
 
 
 def accounts_table(accounts: Sequence[Account]) -> Table:
-    """Every data set of the ledger, spent against its cap."""
+    """Return every data set of the ledger, spent against its cap."""
     header: tuple[Text, ...] = (
         Cell("data set"),
         Cell("protects", ("whom, against what change",)),
@@ -91,7 +91,7 @@ def charges(digests: Sequence[str], accounts: Sequence[Account]) -> Iterator[str
     for account in accounts:
         for entry in account.entries:
             if entry.plan in digests:
-                ending = "." if entry.released else "; whether anything left is not known."
+                ending = "." if entry.released else "; whether anything was sent is not known."
                 yield f"This plan was charged to {account.dataset!r} on {entry.at[:10]}{ending}"
 
 

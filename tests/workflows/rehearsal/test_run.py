@@ -243,10 +243,10 @@ def test_each_party_is_told_what_the_joint_model_is_worth_to_its_own_records(fou
 @pytest.mark.parametrize(
     ("value", "error", "told"),
     [
-        (0.004, 0.02, "worth +0.004 ± 0.020: its 9 records held out cannot tell that from nothing."),
+        (0.004, 0.02, "worth +0.004 ± 0.020: its 9 records held out cannot distinguish that from 0."),
         (0.06, 0.02, "worth +0.060 ± 0.020."),
         (-0.06, 0.02, "worth -0.060 ± 0.020: its own model is better for them."),
-        (0.06, None, "worth +0.060: too few of a class are held out to say how sure that is."),
+        (0.06, None, "worth +0.060: too few of a class are held out to state its error."),
     ],
 )
 def test_a_worth_is_said_as_surely_as_it_is_known(found, value, error, told):

@@ -57,7 +57,9 @@ def test_the_page_says_who_fills_in_and_is_the_same_for_everybody(plan: ps.Plan)
 def test_a_course_is_answered_for_as_a_whole() -> None:
     course = rounds()
     told = {row.question: row.answer for row in evidence(Statement(course.first, course=course))}
-    assert told["What is told of one unit?"].startswith(f"All releases of the course together: mu {course.mu:.4g}")
+    assert told["What is revealed about one unit?"].startswith(
+        f"All releases of the course together: mu {course.mu:.4g}"
+    )
     assert course.digest[:16] in evidence_page(Statement(course.first, course=course))
 
 
