@@ -341,7 +341,6 @@ def _scoring(split: float, seed: int, persons: str | None) -> str:
 
 
 def _shards(course: Written, files: Sequence[RecordFile]) -> list[Any]:
-    """The records of each file as the course measures them."""
     from privstats.moments.from_file import persons_in, records_in
     from privstats.workflows.simulate import NamedShard
 

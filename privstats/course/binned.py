@@ -101,7 +101,7 @@ class Binned(Planned):
         exactly one cell of each of J open columns, whatever it holds and whatever the edges are, so J, and 2 J for two
         records, is the square of a count session's sensitivity (``CountSchema``); edges are a function of released
         counts and public numbers; the rest is sized for its own mu at any cut points, because rows of ``Cells`` have
-        norm 1 at any; and sessions compose (:class:`Course`). A party that lies about its counts moves the cut points,
+        norm 1 at any; and sessions compose (:class:`Course`). A party that reports false counts moves the cut points,
         and with them how well the model does: no noise depends on them.
 
     Example:

@@ -296,7 +296,7 @@ def _sign_of_one_class(head: Any, means: Array, rows: Array, only: int) -> str |
 
 
 def quiet_about(y: Any) -> AbstractContextManager[Any]:
-    """No word of one class where all labels are of one: the caller knows."""
+    """Suppress the one-class warning where all labels are of one class, as the caller knows."""
     if len(np.unique(np.asarray(y))) > 1:
         return nullcontext()
     return warnings.catch_warnings(action="ignore", category=OneClassWarning)

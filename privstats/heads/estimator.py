@@ -411,7 +411,6 @@ class ClassHead(Stored, Exported, Described, OfOneRelease, Classifier):
         return self.rule_.scores(rows)
 
     def _threshold(self, threshold: float | Literal["prevalence"]) -> float:
-        """Return the threshold as a probability of the second class."""
         if len(self.classes_) != 2:
             raise HeadError(f"a threshold is one of two classes, and this head has {len(self.classes_)}: leave it out")
         known = getattr(self, "prevalence_", None)

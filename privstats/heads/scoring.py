@@ -3,7 +3,7 @@
 Bins of two classes follow the distribution of scores in the head's own releases (:func:`cuts_of`); the head's file
 stores it.
 
-``kinds.scoring`` counts what is said here of a row; ``inference`` reads the released counts.
+``kinds.scoring`` counts the scores that this module computes for a row; ``inference`` reads the released counts.
 """
 
 from __future__ import annotations

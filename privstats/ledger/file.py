@@ -238,7 +238,7 @@ def _require_file(path: Path) -> None:
 
 
 def _make_private(path: Path) -> None:
-    """An empty file that its owner alone may read, where there is none; its journal and its head follow its mode."""
+    """Create an empty file that only its owner may read, if it is missing; SQLite's journal takes the same mode."""
     with suppress(OSError, ValueError):  # sqlite meets the same, and its refusal is told
         os.close(open_private(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL))
 

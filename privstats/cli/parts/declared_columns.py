@@ -1,7 +1,7 @@
 """The declaration of a table's columns as a file of its own, ``columns.toml``: written by people, read into a plan.
 
-One table per column, with the keys that ``Cells`` has in a plan file; ``kind = "?"`` is a question for somebody with
-the data dictionary, and is refused by name.
+One table per column, with the keys that ``Cells`` has in a plan file; ``kind = "?"`` is an open question for the owner
+of the data dictionary, and is refused by name.
 """
 
 from __future__ import annotations

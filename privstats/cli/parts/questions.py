@@ -211,7 +211,7 @@ def _event(text: str) -> tuple[str, tuple[str, ...]]:
 
 
 def _strata(text: str) -> ps.Categories | None:
-    """Return the column whose values have a baseline each, or None."""
+    """Return the column that has a baseline per value, or None."""
     if text.strip() == "none":
         return None
     name, _, texts = text.partition("=")

@@ -172,7 +172,6 @@ def _columns(values: Any) -> Sequence[Readings]:
 
 
 def _cells(values: Any) -> list[Sequence[Any]]:
-    """Return the cells of every row, each unchanged."""
     if is_list(values):
         return [(row,) if (entries := row_entries(row)) is None else entries for row in values]
     columns = [column.plain for column in _columns(values)] if len(values) else []

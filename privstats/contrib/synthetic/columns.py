@@ -92,7 +92,7 @@ def schema_of(columns: Sequence[Column]) -> CountSchema:
 
     Args:
         columns: numeric columns and dates need at least three public edges; the outer two are the range in which
-            values are drawn, and what lies beyond counts in the outer bins.
+            values are drawn, and values beyond it count in the outer bins.
 
     Raises:
         SchemaError: edges are missing, or a column is no declaration.

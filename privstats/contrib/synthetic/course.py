@@ -58,8 +58,8 @@ class Synthetic(Planned):
 
     Guarantee:
         All sessions together are mu-GDP with :attr:`mu`, for the unit and adjacency of the plan. Each session is a
-        ``CountSchema``, whose sensitivity depends on the number of its tables alone, and its noise is sized for its
-        own mu with the tables that it has. Cells and pairs are functions of released counts. Rows drawn from the
+        ``CountSchema`` with a sensitivity that depends on the number of its tables alone, and its noise is sized for
+        its own mu with the tables that it has. Cells and pairs are functions of released counts. Rows drawn from the
         releases are post-processing, so any number of rows keeps the same promise.
 
     Example:

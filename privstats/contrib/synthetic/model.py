@@ -167,7 +167,7 @@ def fitted(sizes: tuple[int, ...], edges: Sequence[tuple[int, int]], measurement
 
     Args:
         sizes: cells of each variable.
-        edges: pairs of variables whose joint table the model holds.
+        edges: pairs of variables with a joint table in the model.
         measurements: noisy tables of one variable, or of an edge.
     """
     tree, records = JunctionTree(sizes, tuple(edges)), total(measurements)

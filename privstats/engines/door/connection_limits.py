@@ -58,7 +58,7 @@ K = TypeVar("K")
 
 
 def _nothing() -> None:
-    """A connection that has not been taken over yet."""
+    """Do nothing, for a connection that no protocol has taken over yet."""
 
 
 @dataclass(frozen=True)
@@ -214,7 +214,7 @@ class ConnectionLimiter:
         return True
 
     def leave(self, admitted: AdmittedConnection) -> None:
-        """A connection has ended; a second time does nothing."""
+        """Note that a connection has ended; a second call does nothing."""
         if admitted in self._nodes:
             del self._nodes[admitted]
             if admitted.node is not None:
@@ -276,7 +276,7 @@ class ConnectionLimiter:
         return 2 * here <= places.of_address and 2 * len(self._strangers) <= places.strangers
 
     def allow(self, admitted: AdmittedConnection, size: int = 0) -> None:
-        """A connection may go on until ``size`` bytes have passed on a slow line."""
+        """Let a connection continue until ``size`` bytes have passed on a slow line."""
         admitted.until = self._clock() + PATIENCE_SECONDS + size / BYTES_A_SECOND
 
     def tick(self) -> None:
@@ -333,7 +333,7 @@ def network_of(host: str) -> str:
 
 
 def _take(counted: Counter[K], key: K) -> None:
-    """One less, without keys of nothing, which strangers could make by the million."""
+    """Count one less and drop a key at zero: strangers could create zero keys by the million."""
     counted[key] -= 1
     if not counted[key]:
         del counted[key]

@@ -410,7 +410,7 @@ def _charged(folder: Folder, *digests: str | None) -> bool:
 
 
 def _require(course: Course, who: str, remedy: str) -> None:
-    """mu of a record that enters or leaves the sums is at most that of one that is replaced in them.
+    """Refuse a split where a record that enters or leaves the sums costs more mu than one that is replaced in them.
 
     Laplace noise needs no look: an L1 sensitivity is twice as large under replace-one.
     """

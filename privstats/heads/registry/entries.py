@@ -224,13 +224,13 @@ Bounds: TypeAlias = Mapping[str, Constraints]
 
 
 class Text(Constraint):
-    """One of some words."""
+    """One of several words."""
 
     def __init__(self, *words: str) -> None:
         self.words = words
 
     def admits(self, value: Any) -> bool:
-        """Exactly one of the words."""
+        """Return whether the value is exactly one of the words."""
         return isinstance(value, str) and value in self.words
 
     def __str__(self) -> str:
@@ -289,13 +289,13 @@ class Whole(Constraint):
 
 
 class Constant(Constraint):
-    """One of some values that are compared by identity."""
+    """One of several values, compared by identity."""
 
     def __init__(self, *values: Any) -> None:
         self.values = values
 
     def admits(self, value: Any) -> bool:
-        """Exactly one of the values."""
+        """Return whether the value is exactly one of the values."""
         return any(value is one for one in self.values)
 
     def __str__(self) -> str:
@@ -323,7 +323,7 @@ class ModuleWord(Constraint):
     """A module of refinement rounds by its word."""
 
     def admits(self, value: Any) -> bool:
-        """KIND/SIZE; whether a package brings it is asked where it is used."""
+        """Return whether the value is KIND/SIZE; a fit checks whether a package defines it."""
         from privstats.schema.modules import is_word
 
         return is_word(value)
@@ -336,7 +336,7 @@ class Device(Constraint):
     """A torch device by name."""
 
     def admits(self, value: Any) -> bool:
-        """cpu, auto, cuda, or cuda with a number."""
+        """Return whether the value is cpu, auto, cuda, or cuda with a number."""
         if not isinstance(value, str):
             return False
         kind, _, number = value.partition(":")

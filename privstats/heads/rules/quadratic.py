@@ -83,11 +83,11 @@ class QuadraticRule(Rule):
         return cls(*packed, bias, projection, origin, np.array([degrees]), *part)
 
     def lifted(self, basis: Array) -> QuadraticRule:
-        """Folded into the projection."""
+        """Fold the basis into the projection."""
         return replace(self, projection=basis @ self.projection, origin=basis @ self.origin)
 
     def scores(self, X: Array) -> Array:
-        """Row tiles; per tile, one matrix product per row of the triangle."""
+        """Compute the scores by row tiles; per tile, one matrix product per row of the triangle."""
         out = np.empty((len(X), len(self.bias)))
         for start in range(0, len(X), TILE):
             tile = slice(start, start + TILE)
@@ -95,7 +95,7 @@ class QuadraticRule(Rule):
         return out
 
     def in_graph(self, buffers: Any, rows: Any) -> Any:
-        """Return one matrix product per row of the triangle, as :meth:`scores`."""
+        """Record one matrix product per row of the triangle, as :meth:`scores`."""
         Z = (rows - buffers.origin) @ buffers.projection
         d = self.linear.shape[1]
         distance = buffers.constant - (Z * 2) @ buffers.linear.T
@@ -169,7 +169,7 @@ class QuadraticRule(Rule):
         return scores
 
     def _fill(self, Z: NDArray[Any], wanted: NDArray[np.bool_], scores: Array) -> None:
-        """Whole scores where ``wanted``, one class at a time over its rows."""
+        """Fill in exact scores where ``wanted``, one class at a time over its rows."""
         k = Z.shape[1]
         triangle, upper = np.zeros((k, k), Z.dtype), np.triu_indices(k)
         for c in np.flatnonzero(wanted.any(axis=0)):

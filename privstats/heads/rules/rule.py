@@ -139,17 +139,17 @@ class LinearRule(Rule):
     kind: ClassVar[str] = "linear"
 
     def lifted(self, basis: Array) -> LinearRule:
-        """Folded into the coefficients."""
+        """Fold the basis into the coefficients."""
         return LinearRule(self.coef @ basis.T, self.intercept)
 
     def scores(self, X: Array) -> Array:
-        """Return one matrix product."""
+        """Compute the scores by one matrix product."""
         out: Array = X @ self.coef.T
         out += self.intercept
         return out
 
     def in_graph(self, buffers: Any, rows: Any) -> Any:
-        """Return one matrix product."""
+        """Record one matrix product."""
         return rows @ buffers.coef.T + buffers.intercept
 
     def before(self, transform: Sequence[Transform]) -> tuple[Array, Array]:
@@ -183,11 +183,11 @@ class WhitenedRule(Rule):
     kind: ClassVar[str] = "whitened"
 
     def lifted(self, basis: Array) -> WhitenedRule:
-        """Folded into the map."""
+        """Fold the basis into the map."""
         return replace(self, matrix=basis @ self.matrix)
 
     def scores(self, X: Array) -> Array:
-        """Two matrix products."""
+        """Compute the scores by two matrix products."""
         mapped = X @ self.matrix
         out: Array = mapped @ self.coef.T
         out /= lengths(mapped)
@@ -195,7 +195,7 @@ class WhitenedRule(Rule):
         return out
 
     def in_graph(self, buffers: Any, rows: Any) -> Any:
-        """Two matrix products."""
+        """Record two matrix products."""
         return units_in_graph(rows @ buffers.matrix) @ buffers.coef.T + buffers.intercept
 
 

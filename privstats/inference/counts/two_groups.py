@@ -68,7 +68,7 @@ def logrank_test(
         release, time, times: as for :func:`kaplan_meier`.
         event: as there; of more than two values others beyond the second are causes that count as censored.
         by: a variable of two groups.
-        strata: a variable within whose values groups are compared; each value may have hazards of its own.
+        strata: a variable; groups are compared within each of its values, which may have separate hazards.
 
     Raises:
         ReleaseError: not exactly two groups, or as for :func:`kaplan_meier`.

@@ -26,7 +26,7 @@ Shares: TypeAlias = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Auc:
-    """An area, of more than two classes the mean of one against the rest; or a difference of two.
+    """An AUC (one-vs-rest mean for more than two classes), or the difference between two AUCs.
 
     Attributes:
         value: of it.

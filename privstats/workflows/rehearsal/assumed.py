@@ -204,21 +204,21 @@ def _accepted(name: str, readings: Readings) -> Column | str:
 
 def _kind_of(name: str, readings: Readings) -> Column | str:
     """Return the declaration of a column, or why it is left out."""
-    values_given = len(readings.numbers) - int(readings.missing.sum())
-    if not values_given:
+    non_missing = len(readings.numbers) - int(readings.missing.sum())
+    if not non_missing:
         return "empty"
     numbers = readings.numbers[~np.isnan(readings.numbers)]
     if len(np.unique(numbers)) + len(set(readings.texts.values())) == 1:
         words, texts = set(readings.words.values()), set(readings.texts.values())
         if len(words) == len(texts) == 1 and words <= _LEVELS:  # of two levels one is no gap
             return Categories(name, tuple(sorted(words | texts)))
-        return "one value alone" if values_given == len(readings.numbers) else Categories(name, ())
+        return "one value alone" if non_missing == len(readings.numbers) else Categories(name, ())
     days = [text for text in readings.texts.values() if np.isfinite(days_of(text))]
-    if len(numbers) >= _NEARLY_ALL * values_given:
+    if len(numbers) >= _NEARLY_ALL * non_missing:
         return _of_numbers(name, numbers)
-    if len(days) >= _NEARLY_ALL * values_given:
+    if len(days) >= _NEARLY_ALL * non_missing:
         return Dates(name)
-    return _of_texts(name, readings, values_given)
+    return _of_texts(name, readings, non_missing)
 
 
 def _of_numbers(name: str, numbers: Any) -> Column | str:

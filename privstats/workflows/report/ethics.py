@@ -308,7 +308,7 @@ def _guess(kept: Guarantee) -> str:
     right = math.ceil(500 * (1 + kept.operating_point()[2])) / 10
     return (
         f"An attacker who must decide which of two equally likely cases is true is right in at most {right:g} of 100, "
-        "whatever else they know and compute. Tossing a coin is right in 50."
+        "whatever else they know and compute. Tossing a coin gets 50."
     )
 
 

@@ -153,7 +153,7 @@ def _promise(plan: Plan, course: Course | None, total: Total, kept: Guarantee) -
     yield Row("N unit of privacy", "How many units has one person, at how many parties?", "", "records", "data holder")
     if plan.noise is None:
         together = "Everything: nothing bounds it."
-    yield Row("N epsilon; I 9.3", "What do several releases reveal together?", together, "ledger verify", "software")
+    yield Row("N epsilon; I 9.3", "What do several releases reveal?", together, "ledger verify", "software")
 
 
 def _epsilon(plan: Plan, course: Course | None, total: Total) -> str:
@@ -318,9 +318,7 @@ def _security(plan: Plan) -> Iterator[Row]:
 
 def _governance(plan: Plan) -> Iterator[Row]:
     yield Row("N data collection; I 7.2", "How were records collected, with which consent?", "", "", "data holder")
-    yield Row(
-        "I 6.3.2", "Who can look this up?", "Anyone with the plan can generate this page again.", "report", "software"
-    )
+    yield Row("I 6.3.2", "Who can look this up?", "Anyone with the plan can remake this page.", "report", "software")
     yield Row("H (i); I 6.2.2", "Recipients of the release", "", "contract", "coordinator")
     retention = "As its contract says: it is exact." if plan.noise is None else "Without end, at no further cost."
     yield Row("I 9.3", "Retention of the release", retention, "privacy.md", "software")
