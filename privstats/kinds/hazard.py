@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 # fmt: off
 _TABLE: tuple[Statistic, ...] = (
     Statistic("g", "pooled", ("feature",), (1, 1), share=0.7,
-        meaning="the sum over persons of what each would change in the model, all its periods together"),
+        meaning="the sum of the change that each person would make to the model, over all periods"),
     Statistic("H", "pooled", ("feature", "feature"), (2, 0), symmetric=True, share=0.3,
         meaning="the sum over persons and periods of products of every two columns, weighted by the variance of each "
         "predicted event"),
