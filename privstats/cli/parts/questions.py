@@ -270,8 +270,9 @@ QUESTIONS: tuple[Question, ...] = (
     Question("task", "classes", kind=str, heading=_SUMMED, part="",
         choices=("classes", "ridge", "effect", "hazard", "score", "survey"),
         asks="What shall be learned?",
-        why="classes: a model of labels; ridge: of a number; effect: of a treatment; hazard: ratios of times to an "
-            "event; score: how good a model is that is there; survey: counts of what people answer on their devices.",
+        why="classes: a model of labels; ridge: a model of a number; effect: the effect of a treatment; hazard: hazard "
+            "ratios of an event; score: the quality of an existing model; survey: counts of answers on people's "
+            "devices.",
         help="classes, ridge, effect, hazard, score or survey."),
     _sum("classes", 2, kind=int, where=("task", ("classes",)),
         asks="How many classes?",
@@ -297,17 +298,18 @@ QUESTIONS: tuple[Question, ...] = (
             "two texts count as 0 and 1; of more, as smoking=never/former/current, each is compared with the first.",
         help="As age=20:90,sex=female/male,smoking=never/former/current."),
     _effect("treatment", "treated", read=_treatment,
-        asks="Which column says who was treated, 1, or not, 0?",
-        why="It is none of the columns before; where it holds two texts, that of the others first: arm=placebo/drug.",
+        asks="Which column holds the treatment, 1 or 0?",
+        why="It is none of the columns above. If it holds two texts, name the untreated one first: arm=placebo/drug.",
         help="The column of 0 and 1, or as arm=placebo/drug."),
     _effect("outcome", "0:1", read=_outcome,
         asks="What is the public range of the outcome?",
-        why="As 0:1, or 0:30 for days; by name, as cured=no/yes, and several as cured=0:1,died=0:1; beyond it one is "
-            "cut.",
+        why="As 0:1, or 0:30 for days; by name, as cured=no/yes, and several as cured=0:1,died=0:1. Values beyond it "
+            "are clipped.",
         help="The outcome's range, as 0:1; by name, as cured=no/yes."),
     _effect("subgroups", "none", usual="none", read=_subgroups,
-        asks="Which subgroups, beside all records?",
-        why="As age=20:55:90 for spans, sex=0/1 for values: they cost nothing but their own noise; none for none.",
+        asks="Which subgroups, in addition to all records?",
+        why="As age=20:55:90 for spans, sex=0/1 for values: they cost no budget, and each has the full noise; none: no "
+            "subgroups.",
         help="As age=20:55:90 or sex=0/1; none if omitted."),
     _effect("probability", "0.5", read=lambda said: None if said == "none" else _number("probability", said),
         asks="With which probability was each record assigned to treatment?",
@@ -321,8 +323,7 @@ QUESTIONS: tuple[Question, ...] = (
     _effect("missing", "no", choices=("no", "weights"), unless=("probability", ("none",)), usual="no",
         read=lambda said: None if said == "no" else said,
         asks="May outcomes be missing?",
-        why="no: a record without one is left out; weights: it counts, where its arm and columns alone say who has "
-            "none.",
+        why="no: a record without one is excluded; weights: it counts, if arm and columns alone explain who has none.",
         help="Outcomes of a trial: no, or weights (--trim .5)."),
     _effect("left_out", "no", choices=("no", "counted"), usual="no", read=lambda said: None if said == "no" else said,
         asks="Shall records that cannot be read be counted?",
@@ -342,9 +343,9 @@ QUESTIONS: tuple[Question, ...] = (
         why="As months=0,6,12,18,24, from 0 to the end of follow-up: six suit noise.",
         help="Of hazards: spans of time, as months=0,6,12,18."),
     _hazard("event", "died", read=_event,
-        asks="Which column says whether the event happened, 1, or not, 0?",
-        why="0 where the person was last seen without it; where it holds texts, that of these first: died=no/yes; "
-            "other causes behind the event, which end the time without it: ended=seen/relapse/death.",
+        asks="Which column holds the event, 1 or 0?",
+        why="0: last seen without the event. If it holds texts, name no event first: died=no/yes; further texts are "
+            "other causes, which end the time without the event: ended=seen/relapse/death.",
         help="Likewise: of 0 and 1, as died=no/yes, or ended=seen/relapse/death."),
     _hazard("times", "continuous", choices=("continuous", "discrete"),
         asks="Do people leave at any time, or at visits?",
@@ -352,8 +353,8 @@ QUESTIONS: tuple[Question, ...] = (
         help="Likewise: continuous, or discrete where a span is one visit."),
     _hazard("time_unit", "0", usual="0", where=("times", ("continuous",)),
         read=lambda said: _number("time_unit", said) or None,
-        asks="To which unit are times cut down?",
-        why="1 for whole months: half a unit is added to the time of who left; 0 for exact times.",
+        asks="To which unit are times rounded down?",
+        why="1 for completed months: half a unit is added to censored times; 0 for exact times.",
         help="Of continuous times in whole units: 1; 0 for exact times if omitted."),
     _hazard("strata", "none", usual="none", read=_strata,
         asks="Which column has a baseline for each of its values?",
@@ -365,14 +366,14 @@ QUESTIONS: tuple[Question, ...] = (
         why="A public guess: fewer than ten for a span of time are refused, and half widths follow from it.",
         help="Likewise: a public guess of their number."),
     _survey("questions", "age=18:40:60", part="schema", read=_survey_questions,
-        asks="What is asked?",
+        asks="Which questions are asked?",
         why="As age=18:40:60:80,smokes=yes/no,hours=0..80: a number, whose group between edges counts, one of these "
             "answers, or a number in a range, whose mean is released: hours*smokes=0..80 gives it by answer.",
         help="As age=18:40:60:80 for groups of a number, smokes=yes/no for answers, hours=0..80 for a mean."),
     _survey("tables", "each", part="schema", usual="each", read=_crossed,
         asks="Which answers are counted together?",
-        why="As age*smokes for everybody's two answers at once; an answer counts in every table, so noise grows with "
-            "the root of their number.",
+        why="As age*smokes to count two answers jointly; an answer counts in every table, so noise grows with the root "
+            "of the number of tables.",
         help="As age*smokes,region; each question alone if omitted."),
     Question("head", None, kind=Path, heading=_SUMMED, part="head", where=("task", ("score",)),
         asks="Which head?",
@@ -380,7 +381,7 @@ QUESTIONS: tuple[Question, ...] = (
         help="Of a score: the model, as its save() wrote it."),
     _party("clients", 2,
         asks="How many parties?",
-        why="Hospitals, companies, devices: whoever sends one sum.",
+        why="Hospitals, companies or devices: each sends one sum.",
         help="Parties."),
     _party("vanish", 0,
         asks="How many of them may vanish?",
@@ -423,7 +424,7 @@ QUESTIONS: tuple[Question, ...] = (
         help="Who serves the page; none of the others."),
     _survey("most_runs", 1, kind=int,
         asks="In how many runs may one person be asked?",
-        why="All of them count together in the epsilon that the page tells.",
+        why="All of them count together in the epsilon that the page states.",
         help="Runs in which one person is asked."),
     _promise("model", "central", unless=_SURVEY, choices=("central", "distributed", "local"),
         asks="Who adds the noise?",
@@ -431,18 +432,18 @@ QUESTIONS: tuple[Question, ...] = (
         help="Who adds noise: central, distributed or local."),
     _promise("unit", "record", unless=_SURVEY, choices=("record", "person", "client"),
         asks="Who is protected?",
-        why="record: one record, and with ten of them less; person: all rows of a patient at one party; client: all "
-            "that one party holds.",
+        why="record: one record (a person with ten is protected less); person: all rows of a patient at one party; "
+            "client: all records of one party.",
         help="Who is protected: record, person or client."),
     _promise("person_clip", "average", where=("unit", ("person",)), read=person_clip,
         asks="How does a patient with several rows count?",
-        why="average: as one record, for tables and intervals; or at most as so many rows, for a model, where 1 was "
-            "best on all data that were tried. Each party has a column of patient ids.",
+        why="average: as one record, for tables and intervals. A number: as at most that many rows, for a model; 1 was "
+            "best on all data tried. Each party needs a column of patient ids.",
         help="With unit person: average, or rows that a patient weighs at most."),
     _promise("max_records_per_person", 1 << 53, kind=int, where=("unit", ("person",)),
         unless=("person_clip", ("average",)),
         asks="How many rows may a patient have, to count in full?",
-        why="At least as many as a patient may weigh; one with more rows counts as so many.",
+        why="At least the number above; a patient with more rows counts as that many.",
         help="Beside a number of these: rows that count in full."),
     _promise("max_records_per_client", 1, kind=int, where=("unit", ("client",)),
         asks="How many records may one party hold?",
@@ -450,16 +451,16 @@ QUESTIONS: tuple[Question, ...] = (
         help="With unit client: records of one party."),
     _promise("adjacency", "add-remove", unless=_SURVEY, choices=("add-remove", "replace-one"),
         asks="What must stay a secret?",
-        why="add-remove: whether a record (or what unit says) is in the data at all; replace-one: only what is in a "
-            "record or a patient, not with unit client.",
+        why="add-remove: whether a record (or the unit above) is in the data at all; replace-one: only the content of "
+            "a record or patient, not with unit client.",
         help="add-remove or replace-one."),
     _promise("epsilon", 1.0, kind=float,
         asks="Which epsilon?",
-        why="Smaller is safer and noisier: `privstats audit budget` says what the best attacker finds at it.",
+        why="Smaller is safer and noisier: `privstats audit budget` shows what the best attacker finds at it.",
         help="The promise."),
     _promise("delta", 1e-06, kind=float,
         asks="Which delta?",
-        why="The chance that more is learned than epsilon says: well below 1 / records, such as 1e-6; or 0, with "
+        why="The chance that more is learned than epsilon allows: well below 1 / records, such as 1e-6; or 0, with "
             "central.",
         help="The promise."),
 )
