@@ -320,7 +320,7 @@ def test_each_registry_is_of_its_unit(tmp_path: Path) -> None:
 def test_a_person_enters_with_rows(wrong: Any, tmp_path: Path) -> None:
     book = book_of(tmp_path, stream_of())
     refused(ps.LedgerError, "give PersonRows.of", book.enter, wrong)
-    refused(ps.LedgerError, "says of nobody who that is", book.pending, 0, ["n/a"])
+    refused(ps.LedgerError, "an id names no person", book.pending, 0, ["n/a"])
 
 
 def test_a_charge_takes_the_sums_of_its_persons_alone(tmp_path: Path) -> None:
