@@ -314,9 +314,7 @@ def register(kind: CourseKind) -> CourseKind:
         PlanError: its name or its class has a row.
     """
     if kind.name in KINDS or any(kind.type is each.type for each in KINDS.values()):
-        raise PlanError(
-            f"a course kind {kind.name!r}, or one of {kind.type.__name__}, is registered already; choose another name"
-        )
+        raise PlanError(f"a course kind {kind.name!r}, or one of {kind.type.__name__}, is registered; name another")
     KINDS[kind.name] = kind
     return kind
 

@@ -16,8 +16,8 @@ import numpy as np
 from privstats.errors import ReleaseError
 from privstats.estimates.denoise import Array
 from privstats.inference.figures import INK, LINES, PALE, SMALL, beside_zero, check_format, figure_of, saved
-from privstats.inference.former_names import formerly
 from privstats.inference.regression.summary import ratio_of
+from privstats.inference.summary import formerly
 
 if TYPE_CHECKING:
     from privstats.inference.regression.table import Regression

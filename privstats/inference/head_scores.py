@@ -19,12 +19,11 @@ from privstats.heads.diagnostics import RARE
 from privstats.inference.counts.statistics import confusion_of
 from privstats.inference.counts.table import CountTable, Interval, ratio, z_of
 from privstats.inference.figures import plot_score
-from privstats.inference.former_names import formerly
 from privstats.inference.head_curves import Reliability, RocCurve, reliability, roc_curve
 from privstats.inference.own_scores import OwnRecords
 from privstats.inference.releases import reckoned_sigma, require_gaussian, require_records
 from privstats.inference.reporting import HIDDEN, Source
-from privstats.inference.summary import RowTable, Summary, ends_of
+from privstats.inference.summary import RowTable, Summary, ends_of, formerly
 from privstats.release import Release
 from privstats.schema import ScoringSchema, narrowed
 

@@ -18,7 +18,6 @@ from privstats.errors import DataError
 from privstats.estimates.denoise import Array
 from privstats.heads.evidence import Released
 from privstats.inference.cell_design import Intervals
-from privstats.inference.former_names import formerly
 from privstats.inference.releases import require_level
 from privstats.inference.reporting import Source, listed
 from privstats.inference.scorecard_points import (
@@ -31,7 +30,7 @@ from privstats.inference.scorecard_points import (
     releases_behind,
     shares,
 )
-from privstats.inference.summary import RowTable, Summary, ends_of
+from privstats.inference.summary import RowTable, Summary, ends_of, formerly
 from privstats.release import Release
 from privstats.transforms import Cells
 

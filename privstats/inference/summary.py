@@ -15,8 +15,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from operator import attrgetter
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -24,6 +25,8 @@ from privstats import optional_dependencies
 from privstats.errors import MissingExtraError, ReleaseError
 from privstats.files.atomic import atomic_write
 from privstats.printable import csv_text
+
+T = TypeVar("T")
 
 _WIDTH = 80
 _LEAST_NAME = 12
@@ -323,3 +326,26 @@ def rows_by(columns: Mapping[str, Any]) -> list[dict[str, object]]:
     """Return one mapping per row from columns of equal length, arrays or sequences, with Python's own values."""
     plain = (np.asarray(values).tolist() for values in columns.values())
     return [dict(zip(columns, row, strict=True)) for row in zip(*plain, strict=True)]
+
+
+def formerly(**names: str) -> Callable[[type[T]], type[T]]:
+    """Return a decorator that lets a class answer to earlier names of its attributes.
+
+    Args:
+        names: the present name of each earlier one.
+
+    Example:
+        >>> from privstats.inference.summary import formerly
+        >>> @formerly(size="length")
+        ... class Rod:
+        ...     length = 3
+        >>> Rod().size
+        3
+    """
+
+    def decorated(result: type[T]) -> type[T]:
+        for earlier, name in names.items():
+            setattr(result, earlier, property(attrgetter(name)))
+        return result
+
+    return decorated

@@ -151,7 +151,7 @@ def test_holm_is_over_what_was_declared_whatever_is_shown(releases: Any) -> None
     assert {key for key, p in adjusted.items() if np.isnan(p)} == {k for k, w in declared.items() if w == "exploratory"}
     family = [table[key].pvalue for key in (*ages, ("death", ""))]
     assert [adjusted[key] for key in (*ages, ("death", ""))] == holm(np.array(family)).tolist()
-    hidden = tuple(replace(row, unreported="noise") if row.subgroup == "age: under 40" else row for row in table)
+    hidden = tuple(replace(row, hidden="noise") if row.subgroup == "age: under 40" else row for row in table)
     beside = dict(zip(declared, replace(table, tables=hidden).pvalues_adjusted(), strict=True))
     assert beside["relapse", "age: under 40"] == 1.0
     left = sorted(table[key].pvalue for key in (*ages[1:], ("death", "")))

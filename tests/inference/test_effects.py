@@ -489,11 +489,11 @@ def test_a_trial_whose_arms_its_probability_does_not_give_is_not_told(released: 
     X, y = world(4_000, np.random.default_rng(6))
     kept = X[:, -1] == 1
     table = ps.inference.effect(played(course_of(4_000, 3.0), X[kept], y[kept], seeded(6)))
-    assert table.unreported.startswith("2,0")
+    assert table.hidden.startswith("2,0")
     assert "check that the arm is coded 0 and 1" in str(table.summary()).replace("\n  ", " ")
     assert np.isinf(table.conf_int()).all()
     skewed = course_of(4_000, 3.0, schema_of(probability=0.4))
-    assert "0.4 does not give" in ps.inference.effect(played(skewed, X, y, seeded(7))).unreported
+    assert "0.4 does not give" in ps.inference.effect(played(skewed, X, y, seeded(7))).hidden
 
 
 def test_a_table_says_which_text_is_the_treatment() -> None:

@@ -377,9 +377,7 @@ def bind_split(folder: Folder, file: RecordFile) -> str:
     provenance = published_provenance(plan.published.read())
     if require_same_split(file, provenance.plan, provenance.course):
         return ""
-    return (
-        "no note beside the file tells the split of the sums that made the head, so split and seed are taken as stated"
-    )
+    return "no note next to the file shows the split of the head's sums, so split and seed are taken as stated"
 
 
 def require_unseen(folder: Folder, plan: Plan, file: RecordFile) -> None:

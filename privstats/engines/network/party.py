@@ -155,9 +155,7 @@ class Party:
         if envelope.kind in ANNOUNCED:
             raise Declined("damaged", "a message that may be the first of its session came without its announcement")
         if envelope.place not in self.folder.rounds:
-            raise Declined(
-                "lost", f"{self.folder.home.name}/nodes/{envelope.place} is gone, or was never announced here"
-            )
+            raise Declined("lost", f"{self.folder.home.name}/nodes/{envelope.place} is gone, or never announced here")
         return self.folder.round(envelope.place)
 
     def _admitted(self, envelope: Envelope, signed: SignedAnnouncement) -> RoundFolder:

@@ -28,9 +28,8 @@ from privstats.inference.counts.survival import (
     worth_of,
 )
 from privstats.inference.counts.table import CountTable, count_table, gradients, z_of
-from privstats.inference.former_names import formerly
 from privstats.inference.reporting import HIDDEN, Source
-from privstats.inference.summary import RowTable, Summary, ends_of, number_of
+from privstats.inference.summary import RowTable, Summary, ends_of, formerly, number_of
 from privstats.release import Release
 from privstats.schema import Bins, Categories
 

@@ -13,7 +13,7 @@ from scipy.special import chdtrc
 from privstats.errors import ReleaseError
 from privstats.estimates.denoise import Array
 from privstats.inference.counts.table import CountTable, Interval, count_table, ratio, spread, z_of
-from privstats.inference.former_names import formerly
+from privstats.inference.summary import formerly
 from privstats.release import Release
 from privstats.schema import Bins
 

@@ -18,9 +18,8 @@ from privstats.errors import ReleaseError
 from privstats.estimates.denoise import Array
 from privstats.estimates.score import shrunk_hazards
 from privstats.inference.counts.table import CountTable, Interval, count_table, gradients, spread, z_of
-from privstats.inference.former_names import formerly
 from privstats.inference.reporting import HIDDEN, Source
-from privstats.inference.summary import RowTable, Summary, ends_of
+from privstats.inference.summary import RowTable, Summary, ends_of, formerly
 from privstats.release import Release
 from privstats.schema import Bins, Categories
 

@@ -15,9 +15,9 @@ import numpy as np
 
 from privstats.errors import ReleaseError
 from privstats.estimates.denoise import Array
-from privstats.inference.former_names import formerly
 from privstats.inference.inversion import quantile as t_quantile
 from privstats.inference.releases import reckoned_sigma, require_gaussian, require_level, require_records
+from privstats.inference.summary import formerly
 from privstats.plan import Plan
 from privstats.release import Release
 from privstats.schema import CountSchema, Variable, narrowed

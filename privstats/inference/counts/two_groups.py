@@ -16,7 +16,7 @@ from privstats.errors import ReleaseError
 from privstats.estimates.denoise import Array
 from privstats.inference.counts.survival import Times, at_risk_in, event_tables, exposure_in, reported_bins
 from privstats.inference.counts.table import CountTable, count_table, gradients, spread
-from privstats.inference.former_names import formerly
+from privstats.inference.summary import formerly
 from privstats.release import Release
 
 _SURE = 4.0  # standard deviations of noise that a group's events must stand out by

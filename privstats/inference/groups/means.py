@@ -17,13 +17,12 @@ from scipy.special import stdtr, stdtrit
 
 from privstats.errors import ReleaseError
 from privstats.estimates.denoise import Array
-from privstats.inference.former_names import formerly
 from privstats.inference.groups.binary_columns import BinaryColumn
 from privstats.inference.groups.shares import GroupShares, chosen_names, group_shares
 from privstats.inference.inversion import quantile
 from privstats.inference.releases import map_columns, reckoned_sigma, require_gaussian, require_level, require_records
 from privstats.inference.reporting import HIDDEN, Source
-from privstats.inference.summary import RowTable, Summary, chance_of, ends_of, number_of
+from privstats.inference.summary import RowTable, Summary, chance_of, ends_of, formerly, number_of
 from privstats.inference.treatment_effects.balance import standardised_differences
 from privstats.release import Release
 from privstats.schema import ClassSchema, CountSchema, narrowed

@@ -14,9 +14,8 @@ from privstats.errors import ReleaseError
 from privstats.estimates.denoise import Array
 from privstats.inference.counts.statistics import chi2_contingency, quantile_of
 from privstats.inference.counts.table import CountTable, Interval, count_table, ratio, z_of
-from privstats.inference.former_names import formerly
 from privstats.inference.reporting import HIDDEN, Source
-from privstats.inference.summary import RowTable, Summary, chance_of
+from privstats.inference.summary import RowTable, Summary, chance_of, formerly
 from privstats.release import Release
 from privstats.schema import Bins
 from privstats.schema.variables import Variable

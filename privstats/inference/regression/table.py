@@ -16,13 +16,12 @@ from numpy.typing import NDArray
 from privstats.errors import ReleaseError
 from privstats.estimates.denoise import Array
 from privstats.inference.cell_design import ColumnCells
-from privstats.inference.former_names import formerly
 from privstats.inference.inversion import Errors, holm
 from privstats.inference.regression.cell_table import CellTable, cell_table
 from privstats.inference.regression.clipping import Saturation
 from privstats.inference.regression.summary import ratios_summary, summarise, with_ratios
 from privstats.inference.releases import require_level
-from privstats.inference.summary import RowTable, Summary, framed, rows_by
+from privstats.inference.summary import RowTable, Summary, formerly, framed, rows_by
 from privstats.plan import Plan
 from privstats.release import Release
 

@@ -14,11 +14,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from privstats.errors import ReleaseError
-from privstats.inference.former_names import formerly
 from privstats.inference.inversion import quantile
 from privstats.inference.releases import reckoned_sigma
 from privstats.inference.reporting import HIDDEN
-from privstats.inference.summary import RowTable, Summary, ends_of, number_of
+from privstats.inference.summary import RowTable, Summary, ends_of, formerly, number_of
 from privstats.inference.treatment_effects.influence_sums import CourseSums, InfluenceSums
 from privstats.inference.treatment_effects.summary import caution_of, records_phrase, source_of
 from privstats.moments.code_rows import levels_of

@@ -11,11 +11,10 @@ from numpy.typing import NDArray
 from privstats.estimates.denoise import Array
 from privstats.estimates.effect import ArmSums
 from privstats.inference.counts.table import gradients
-from privstats.inference.former_names import formerly
 from privstats.inference.inversion import quantile
 from privstats.inference.releases import column_names, map_columns
 from privstats.inference.reporting import HIDDEN, Source
-from privstats.inference.summary import Framed, Summary, ends_of, number_of, rows_by
+from privstats.inference.summary import Framed, Summary, ends_of, formerly, number_of, rows_by
 
 if TYPE_CHECKING:
     from privstats.inference.treatment_effects.table import EffectTable

@@ -12,9 +12,8 @@ import numpy as np
 from privstats.course import Analysis, Effect
 from privstats.errors import PlanError, ReleaseError
 from privstats.estimates.denoise import Array
-from privstats.inference.former_names import formerly
 from privstats.inference.inversion import holm
-from privstats.inference.summary import RowTable, Summary, framed
+from privstats.inference.summary import RowTable, Summary, formerly, framed
 from privstats.inference.treatment_effects.arms import ArmTable, by_arm
 from privstats.inference.treatment_effects.influence_sums import CourseSums, course_sums
 from privstats.inference.treatment_effects.table import EffectTable, question

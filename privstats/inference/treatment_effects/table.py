@@ -16,9 +16,8 @@ import numpy as np
 from privstats.errors import ReleaseError
 from privstats.estimates.denoise import Array
 from privstats.estimates.effect import ArmSums
-from privstats.inference.former_names import formerly
 from privstats.inference.releases import require_level
-from privstats.inference.summary import RowTable, framed
+from privstats.inference.summary import RowTable, formerly, framed
 from privstats.inference.treatment_effects.arms import split_of
 from privstats.inference.treatment_effects.balance import Balance, balance_of, weighted_balance
 from privstats.inference.treatment_effects.heterogeneity import GroupSums, Heterogeneity, heterogeneity_of
@@ -49,7 +48,7 @@ _CHANCE = 6.0  # standard deviations by which the arms of a trial may miss its p
 _RARE = 0.2  # probability of an arm below which it does not either
 
 
-@formerly(kept="mean_weight", told="reported", untold="unreported", why_not_told="why_not_reported")
+@formerly(kept="mean_weight", told="reported", untold="hidden", why_not_told="why_not_reported")
 @dataclass(frozen=True, eq=False)
 class EffectTable(RowTable):
     """A treatment effect with its interval.
@@ -67,7 +66,7 @@ class EffectTable(RowTable):
         measure: ``"difference"``, or ``"ratio"`` of the mean outcomes of both arms.
         as_ratio: the effect as a ratio, where the plan requests both; otherwise None.
         ratio: the numbers behind it.
-        unreported: why the effect is not reported at any level; empty where it can be.
+        hidden: why the effect is not reported at any level; empty where it can be.
         nobs: records, noisy.
         arms: records of the treated and of the others in all subgroups together, noisy; None where the course omitted
             the outcome lines. With missing outcomes all count, observed or not.
@@ -98,7 +97,7 @@ class EffectTable(RowTable):
     probability: float | tuple[float, ...] | None
     trim: float | None
     ratio: RatioOfSums | RatioOfMeans
-    unreported: str
+    hidden: str
     nobs: float
     arms: tuple[float, float] | None
     r_: float | None
@@ -144,7 +143,7 @@ class EffectTable(RowTable):
     def pvalue(self) -> float:
         """Two-sided p-value of "no effect", a difference of 0 or a ratio of 1; 1 where it is not reported at any
         level."""
-        return 1.0 if self.unreported else self.ratio.pvalue()
+        return 1.0 if self.hidden else self.ratio.pvalue()
 
     def conf_int(self, alpha: float = 0.05) -> Array:
         """Return the ends of the interval, ``(2,)``; -inf and inf where it is not reported at this level.
@@ -153,7 +152,7 @@ class EffectTable(RowTable):
             ReleaseError: alpha is not between 0 and 1.
         """
         require_level(alpha)
-        return np.array(self.ratio.interval(alpha) if not self.unreported else (-math.inf, math.inf))
+        return np.array(self.ratio.interval(alpha) if not self.hidden else (-math.inf, math.inf))
 
     @property
     def mean_weight(self) -> float | None:
@@ -238,8 +237,8 @@ class EffectTable(RowTable):
 
     def why_at(self, alpha: float) -> str:
         """Return one sentence on what hides the effect at this level; empty where it is reported."""
-        if self.unreported or self.ratio.reported(alpha):
-            return self.unreported
+        if self.hidden or self.ratio.reported(alpha):
+            return self.hidden
         return "noise hides how many records there are: take more records, or a larger epsilon"
 
 
@@ -310,9 +309,7 @@ def question(
         subgroup=subgroup,
         declared=declared,
         ratio=ratio,
-        unreported=_misassigned(schema, arms)
-        or _outweighed(schema, sums, line, ratio)
-        or _unsettled(schema, nuisances, r),
+        hidden=_misassigned(schema, arms) or _outweighed(schema, sums, line, ratio) or _unsettled(schema, nuisances, r),
         nobs=sums.n,
         arms=_numbers(read),
         r_=r,
