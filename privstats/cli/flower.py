@@ -111,11 +111,12 @@ def records(
     split: Annotated[
         float | None, option("The share of the records to keep out of every sum, to score on, 0 to 1.")
     ] = None,
-    seed: Annotated[int, option("Fixes which ones these are.")] = 0,
+    seed: Annotated[int, option("Seed that fixes which records these are.")] = 0,
     kept_out: Annotated[
         bool,
         option(
-            "Of a plan that scores a head: take exactly those that the split kept out of its sums.", flag="--kept-out"
+            "For a plan that scores a head: use exactly the records that the split held out of its sums.",
+            flag="--kept-out",
         ),
     ] = False,
     persons: Annotated[

@@ -90,7 +90,7 @@ def cap(
 def show(
     path: LedgerFile,
     dataset: Annotated[str | None, option("Show this account only.")] = None,
-    expected_head: Annotated[str | None, option("A head that was kept: refuse an older copy.")] = None,
+    expected_head: Annotated[str | None, option("A stored ledger head: refuse an older copy.")] = None,
     as_json: Annotated[bool, option("Print JSON instead of tables.", flag="--json")] = False,
 ) -> None:
     """Print accounts, caps and their history, and every release with its plan, its run and its dates."""

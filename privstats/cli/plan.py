@@ -176,7 +176,7 @@ def check(
         console.print(f"- {escape(line)}")
     for line in (f"\ndigest: {plan.digest}", *_of_course(plan, above)):
         console.print(escape(line), soft_wrap=True)
-    say(f"{path} holds together{_warned(facts)}.")
+    say(f"{path} is consistent{_warned(facts)}.")
 
 
 def _warned(facts: list[str]) -> str:

@@ -435,12 +435,12 @@ class WienerFit:
 
 
 def denoised_solve(evidence: NoisyGram, penalty: float | None = None) -> WienerFit:
-    """Return the posterior mean of the weights under a Gaussian prior, given noisy G and h (benchmarks/heads/numbers.md).
+    """Return the posterior mean of the weights under a Gaussian prior, given noisy G and h.
 
     ``w = sum_i q_i g_i / (g_i^2 + (s_noise^2 / s_w^2) g_i + tau^2 / s_w^2) q_i^T h`` with G-hat = sum_i g_i q_i q_i^T
     and ``tau^2 = sigma_h^2 + s_w^2 risk(G-hat) / d``, averaged over (s_w^2, s_noise^2), weighted by how well each pair
     explains h. G-hat is linear shrinkage to a multiple of the identity or the denoised spectrum, whichever explains h
-    better. Without noise this is ridge regression with penalty s_noise^2 / s_w^2.
+    better. Without noise this is ridge regression with penalty s_noise^2 / s_w^2 (benchmarks/heads/numbers.md).
 
     Args:
         evidence: centred, without a constant column.

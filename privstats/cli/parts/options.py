@@ -35,7 +35,7 @@ def argument(help: str, metavar: str | None = None) -> Any:
 
 Force: TypeAlias = Annotated[bool, option("Replace existing files.", flag="--force")]
 Json: TypeAlias = Annotated[bool, option("Print JSON instead of a table.", flag="--json")]
-SignedBy: TypeAlias = Annotated[str | None, option("The public key that must have signed it: hex, or a file.", "KEY")]
+SignedBy: TypeAlias = Annotated[str | None, option("The public key that must have signed it: hex or a file.", "KEY")]
 Split: TypeAlias = Annotated[
     float | None, option("Of X and y, or of a table: the share of the records to score on, 0 to 1.")
 ]
