@@ -228,7 +228,7 @@ def status(
 def give_up(home: HostFolder, yes: Yes = False) -> None:
     """End a session without a sum, for good; what parties have uploaded counts as spent.
 
-    Of a course it is the session of the current round; the next run continues with the round after it.
+    In a course this ends the session of the current round; the next run continues with the round after it.
 
     With helpers the next run asks them to sign that they never answered; once all have signed, ledgers get it back.
     """

@@ -130,9 +130,9 @@ def skip(
 def restored(path: LedgerFile, yes: Yes = False) -> None:
     """Continue with an older copy of a ledger, restored with its folder; every other use refuses it.
 
-    What was spent after the copy is forgotten. If anything was sent under it, releases of these data may together
-    exceed the cap by all of that, a session may be answered a second time, and differences of the sums reveal single
-    vectors. Bring the newest copy back wherever there is one.
+    The ledger forgets every spend after the copy. If anything was sent under such a spend, releases of these data may
+    together exceed the cap by all of that, a session may be answered a second time, and differences of the sums reveal
+    single vectors. Bring the newest copy back wherever there is one.
     """
     ledger = ps.dp.Ledger(path)
     if not yes:

@@ -86,8 +86,8 @@ def verify(
 ) -> None:
     """Verify a release against its expected plan and signature; exit code 1 if one does not match.
 
-    Of a course give the course's file: its first session's plan follows from it, and a later session's from it and the
-    releases before, which --after names.
+    For a course give the course's file: the first session's plan follows from it, and a later session's plan from it
+    and the earlier releases, which --after names.
     Checksum, budget and noise are checked in any case; a file that fails there is no release, and exit code 2. Noise of
     a test, which others could draw again, is exit code 1.
     """

@@ -219,7 +219,7 @@ def table(
 ) -> None:
     """Print estimates with intervals that hold under the release's noise: a regression, survival, shares or means.
 
-    Of declared columns a regression is a table of their cells, and a classifier a scorecard. Exit code 1 where noise
+    On declared columns a regression is a table of their cells, and a classifier a scorecard. Exit code 1 where noise
     hides all of it.
     """
     from privstats.cli.parts.table_results import READERS

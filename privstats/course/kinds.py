@@ -337,8 +337,8 @@ def course_kind(course: Course) -> CourseKind:
 def kind_for(schema: Schema, asked: Container[str]) -> CourseKind:
     """Return the row of the course that is meant by a whole plan's schema and the options that were given with it.
 
-    What a plan cannot do without is asked first. An option of one kind alone means it; then the schema's task; then a
-    flag; refinement rounds otherwise.
+    Kinds that the plan requires come first. Then an option of one kind alone selects it; then the schema's task; then
+    a flag; refinement rounds otherwise.
     """
     written = [kind for kind in KINDS.values() if kind.promise is not None]
     needed = (kind for kind in written if kind.means(schema))

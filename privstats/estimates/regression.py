@@ -24,8 +24,8 @@ _SIGN_CLIP = 0.05
 class RidgeWhitening:
     """The public map of all gradient rounds, ``u(x) = M'x / B``, shortened to norm 1 (a regression needs the length).
 
-    ``M = V diag P`` with ``P = (l + .3 mean l)^(-1/2)`` and ``B = b sqrt(sum l P^2)``. What is published is
-    ``V diag P V' / B``, which neither signs nor nearly equal eigenvalues move.
+    ``M = V diag P`` with ``P = (l + .3 mean l)^(-1/2)`` and ``B = b sqrt(sum l P^2)``. The published matrix is
+    ``V diag P V' / B``, which neither signs nor nearly equal eigenvalues change.
 
     Attributes:
         vectors: V, ``(d, d)``, orthonormal columns.

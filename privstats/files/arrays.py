@@ -42,7 +42,7 @@ def read_arrays(
 
     Args:
         path: the file.
-        pick: of the names in it, those to read; all of them where omitted. What it raises is passed on.
+        pick: selects the names to read; all if omitted. Its errors are passed on.
 
     Raises:
         DataError: it cannot be read as plain arrays, or an array claims more bytes than it has, than 16 GiB with the

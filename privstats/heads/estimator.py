@@ -197,7 +197,7 @@ class ClassHead(Stored, Exported, Described, OfOneRelease, Classifier):
 
         Args:
             release: a ``Release`` of class moments; or the releases of a ``Centred`` course, in order, of which the
-                second is read and the promise is that of all. Of a calibrated one the third gives ``LDA`` its
+                second is read and the promise is that of all. In a calibrated course the third gives ``LDA`` its
                 temperature.
             labels: names of all C classes of the schema, in order; the plan's ``class_names`` if omitted, and 0..C-1
                 where it has none. ``classes_`` holds those of the classes that were not suppressed.

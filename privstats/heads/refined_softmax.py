@@ -49,7 +49,7 @@ class RefinedSoftmax(ClassHead):
 
     ``u(x) = (sqrt(1 - a^2) Mx / |Mx|, a)``, scores ``W u(x)``; M from the release's B, W by a diagonal Kalman filter
     over the rounds, then moved by .15 to linear discriminant analysis of the release, which is where public records
-    come in. Of rounds of a module, the module's own scores (:class:`~privstats.schema.modules.Module`).
+    come in. Rounds of a module give the module's own scores (:class:`~privstats.schema.modules.Module`).
 
     Args:
         rounds: T, of :meth:`fit` and :meth:`fit_private`; None chooses 4 or 6 by the budget (``Rounds.within``). A

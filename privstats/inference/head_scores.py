@@ -109,7 +109,7 @@ class HeadScore(RowTable):
         """Return sensitivity and specificity where the second of two classes is predicted from a threshold on.
 
         Args:
-            threshold: of the score. Of own records it is exact; of counts the inner edge of the bins nearest to it is
+            threshold: of the score. For own records it is exact; for counts the nearest inner edge of the bins is
                 used and returned.
 
         Raises:

@@ -136,7 +136,7 @@ RegistryAction: TypeAlias = Literal["opened", "entered", "rows", "gone", "taken"
 class Held(_Base, frozen=True, tag="held"):
     """A change of records of the stream that record number ``spend`` allowed; ``body`` is the SHA-256 of their keys.
 
-    Of ``rows`` these are keys of persons, each with a keyed hash of the rows with which this person entered. ``node``
+    For ``rows`` these are keys of persons, each with a keyed hash of the rows with which this person entered. ``node``
     is 0 for an action without a node. An older privstats refuses a ledger with such a record.
     """
 

@@ -94,7 +94,7 @@ def _flagged(head: Any, X: Any, labels: NDArray[Any]) -> tuple[float | None, flo
 def auc_of(head: Any, X: Any, y: Any) -> float | None:
     """Return the area under the ROC curve of a fitted classifier's probabilities; None where there is none.
 
-    Of two classes it is that of the second; of more the mean over the classes with test records, each against all
+    For two classes it is that of the second; for more, the mean over the classes with test records, each against all
     others. Ties count half.
 
     Args:

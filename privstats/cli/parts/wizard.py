@@ -229,7 +229,7 @@ _SCHEMAS: Mapping[str, Callable[..., ps.schema.Schema]] = {
 def _scoring(answers: Answers) -> ps.Scoring:
     """Return the score of the head that the answers name, in the usual bins.
 
-    What else there is to choose (bins, margins, tables by class) is an option of ``privstats score``.
+    Further choices (bins, margins, tables by class) are options of ``privstats score``.
 
     Raises:
         HeadError: the file holds no classifier that can be scored.

@@ -1,7 +1,8 @@
 """A helper that dials out: it offers its key, asks the leader for its next message, and answers, until the run's end.
 
 Its host opens no port. The plan and the roster come from the helper's own folder; of the leader it takes the offers of
-the panel, which are signed, and messages, which the machine checks. What a kill must not lose is in the journal.
+the panel, which are signed, and messages, which the machine checks. The journal holds all state that must survive a
+kill.
 """
 
 from __future__ import annotations

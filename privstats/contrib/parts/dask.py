@@ -1,13 +1,13 @@
 """Tasks on a Dask cluster of one's own: moments of a party's records, and sums of a leader's settled parts.
 
-Of records, each partition is measured in place and the moments are added up. This engine masks nothing, so the cluster
+Each partition of records is measured in place and the moments are added up. This engine masks nothing, so the cluster
 must be the party's own. The result equals ``measure`` of all records and goes to ``session`` in the same way.
 
 A partition's moments are a value, and values are added as a tree. A Dask task that is run again, because its worker
 died, replaces its value; a sum that every finished task adds itself to would count it twice. The tree has one node
 for eight, so no machine holds all parts.
 
-Of a leader's parts, a task reads one object of a store, opens the bodies in it and returns one vector of the ring.
+For a leader's parts, a task reads one object of a store, opens the bodies in it and returns one vector of the ring.
 """
 
 from __future__ import annotations

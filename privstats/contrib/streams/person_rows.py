@@ -1,6 +1,6 @@
 """The rows of persons, and a digest of all rows of each: what enters a stream is what leaves it.
 
-What a person adds, and the digest, follow from the values of that person's rows, each read by itself: not from other
+A person's contribution and digest follow from the values of that person's rows, each read by itself: not from other
 rows, their order, their container or its type. Ids and rows stay in this process.
 """
 

@@ -495,8 +495,8 @@ class PersonRegistry(RecordRegistry):
 
         Args:
             pending: the result of :meth:`pending`.
-            rows: all rows of its persons, entering and leaving; those of others are not read. Of a registry that an
-                earlier version opened, ``PersonRows.of(..., rule=registry.rule)``.
+            rows: all rows of its persons, entering and leaving; those of others are not read. For a registry that
+                an earlier version opened: ``PersonRows.of(..., rule=registry.rule)``.
 
         Raises:
             DataError: rows of one of them are missing, or are not those with which that person entered.

@@ -145,7 +145,7 @@ class DoorServer(uvicorn.Server):
 class _Tls(sslproto.SSLProtocol):
     """asyncio's TLS with a buffer of 32 KiB in place of 256, which each connection holds from its first byte.
 
-    Of what was written it counts also what the connection below has not sent yet.
+    Its write buffer size includes bytes that the connection below has not sent yet.
     """
 
     max_size = 32 << 10

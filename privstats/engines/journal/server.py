@@ -283,7 +283,7 @@ class JournaledServer(PartSums):
         """Receive a group of messages with one wait for the disk; when it returns, all that it accepted are on disk.
 
         A refusal of one message of the group may rest on another of it, so none of the answers may be sent earlier.
-        What is to be sent to others afterwards is in :attr:`outbox`.
+        :attr:`outbox` holds the messages to send to others afterwards.
 
         Args:
             items: sender and message, in order of arrival.

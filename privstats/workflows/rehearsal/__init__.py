@@ -1,7 +1,7 @@
 """A rehearsal of a study on tables that one may look at: what a model of all parties is worth, and what it costs.
 
-Under ``privstats try`` and ``privstats.rehearse``. What a study states is read from the tables here, so nothing that
-comes of it is a release.
+Under ``privstats try`` and ``privstats.rehearse``. Facts that a study must state are read from the tables here, so
+no result is a release.
 """
 
 from typing import TYPE_CHECKING

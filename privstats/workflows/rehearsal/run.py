@@ -323,7 +323,7 @@ def rehearse(
 ) -> Rehearsal:
     """Rehearse a study on tables that you may look at, with real masks and real noise: ``privstats try`` in Python.
 
-    What a study must know beforehand is read from the tables, so **no result of it is a release**. Numbers and
+    Facts that a study must know beforehand are read from the tables, so **no result is a release**. Numbers and
     page are those that the command makes of the same tables as files; its next commands name a CSV file per table.
 
     Args:

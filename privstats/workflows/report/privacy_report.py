@@ -1,7 +1,7 @@
 """The page for who answers for the data: what is collected, promised and not promised, spent, released and tried.
 
-It puts words and numbers of a plan, a release, a ledger and findings in their order; each is made elsewhere. What an
-authority asks has a page of its own (``evidence``). Needs the ``report`` extra (jinja2).
+It puts words and numbers of a plan, a release, a ledger and findings in their order; each is made elsewhere. An
+authority's questions have a separate page (``evidence``). Needs the ``report`` extra (jinja2).
 """
 
 from __future__ import annotations
