@@ -42,7 +42,7 @@ _KNOWN = (
     f"{NO}its noise came from a generator that others may know, so it protects nothing; it is a test's or simulation's"
 )
 _ALONE = {"epsilon": "epsilon alone"}
-"""What people read in place of a fact's name."""
+"""Labels shown in place of a fact's name."""
 
 ReleaseFile = Annotated[Path, argument("The release.", "FILE")]
 

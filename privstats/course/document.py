@@ -40,7 +40,7 @@ _DECLARED = 3
 
 _KIND = "kind"
 _BASES = ("plan", "course")
-"""Keys of the file of what a course was made of; ``*_digest`` beside each holds it by its digest."""
+"""Keys that name the file of a course's origin; ``*_digest`` next to each holds the origin's digest."""
 _PROMISE, _ANALYSIS = "promise", "analysis"
 
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from privstats.schema import Schema
 
 Admits: TypeAlias = Callable[..., None]
-"""Of a course, X, y, what becomes of unreadable records, and what measures those that are not in memory."""
+"""Checks a course, X and y, with the treatment of unreadable records and the function that measures lazy data."""
 
 
 def _never(_: Any, place: int) -> bool:  # noqa: ARG001

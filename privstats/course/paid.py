@@ -13,7 +13,7 @@ from privstats.errors import LedgerError
 from privstats.ledger.charges import Charge, RoundCharge
 
 Paid: TypeAlias = Charge | dp.Ledger | Literal["uncharged"] | None
-"""Where a release is recorded: a charge, a ledger (with the name of a data set in it), or ``"uncharged"``."""
+"""The record of a release's cost: a charge, a ledger (with the name of a data set in it), or ``"uncharged"``."""
 
 
 def charge_named(ledger: Paid, dataset: str | None) -> Charge | None:

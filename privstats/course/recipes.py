@@ -394,7 +394,7 @@ _REFINED: Mapping[str, _Refined] = {
     "classes": _Refined(_of_classes, recipes.advised_rounds),
     "ridge": _Refined(_of_regression, lambda _: 4),
 }
-"""By the task of the first release's schema."""
+"""Recipes by the task of the first release's schema."""
 
 
 def recipe_for(

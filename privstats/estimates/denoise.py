@@ -22,7 +22,7 @@ _SMALLEST_SHARE = 1e-3
 _MOST_SHIFT = 3.0
 """Standard errors that what is expected of a variance may count against what is seen of it."""
 _AGREE, _DOUBT = 0.5, 0.25
-"""What is expected of b before the release says anything of it, and the standard deviation of that."""
+"""Prior mean and prior standard deviation of b."""
 
 
 @dataclass(frozen=True)

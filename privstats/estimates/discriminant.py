@@ -19,7 +19,7 @@ from privstats.estimates import denoise
 from privstats.estimates.denoise import Array, NoisySums, denoise_spectrum
 
 _PART = 0.25
-"""What published scores are of the head's: discriminants are bold, and the factors end at .3 and 4.5."""
+"""Scale of the published scores relative to the head's: discriminants are overconfident; factors end at .3 and 4.5."""
 _SPREAD_OF_TEMPERATURE = 0.7
 """Prior standard deviation of the logarithm of a discriminant's temperature."""
 

@@ -10,7 +10,7 @@ import numpy as np
 from privstats.estimates.denoise import Array
 
 CONSTANT = 0.5
-"""What stands for the intercept behind the ranges: near what a column is there."""
+"""Value of the constant column after the ranges: near the size of a column there."""
 
 _COLUMN = 3.0  # deviations that become 1
 _LEAST, _PART = 3.0, 0.8  # a target is cut beyond .8 of the largest of n normal deviations, and never below 3

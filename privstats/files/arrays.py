@@ -25,7 +25,7 @@ MOST_BYTES = 16 << 30
 """The most that the arrays of one file may hold together."""
 
 _GROWS = {zipfile.ZIP_STORED: 1, zipfile.ZIP_DEFLATED: 1032}
-"""By compression, how many bytes one byte can stand for at most."""
+"""Maximum number of bytes that one compressed byte expands to, by compression."""
 
 _SUFFIX = ".npy"
 _FEWER = "give fewer records, or a CSV or Parquet file, which is read in parts"

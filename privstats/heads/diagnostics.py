@@ -24,13 +24,13 @@ RARE = (
     "To find its records, flag those whose probability of it is above its share of the records; or, where the head "
     "has it, set priors='uniform', which costs no privacy"
 )
-"""What a low balanced accuracy beside a large area means, and what to do."""
+"""The meaning of a low balanced accuracy with a large AUC, and the remedy."""
 
 _ROUNDING = 1e-6
-"""Of the mean square: variances above it leave four digits of a fourth central moment in float64."""
+"""Share of the mean square: variances above it leave four digits of a fourth central moment in float64."""
 
 _FEW = 20
-"""Rows of one prediction of which nothing is said."""
+"""Number of rows below which a prediction causes no warning."""
 
 _SOME = 1024
 """Rows of which probabilities are looked at."""
@@ -39,10 +39,10 @@ _MANY, _CHANCE = 100, 1e-6
 """Rows of one class by chance: how many there must be, and how unlikely, for a word about them."""
 
 _OTHERS = 0.05
-"""The share of rows in other classes, by its own probabilities, from which a head that predicts none is told of."""
+"""Expected share of rows in other classes from which a head that predicts one class causes a warning."""
 
 _CONSTANT = 2.0**-20
-"""Of the largest range: eight roundings of float32, in which encoders compute. MiniLM has columns of 2**-24."""
+"""Share of the largest range: eight roundings of float32, in which encoders compute. MiniLM has columns of 2**-24."""
 
 _LIKE = 100.0
 """Ranges of columns that differ by at most this factor are alike enough for shrinkage toward a round covariance."""

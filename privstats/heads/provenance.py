@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 Assumed = Literal["classes", "rows"]
-"""What a private fit can read off the records for want of a public value: the list of classes, the number of rows."""
+"""Values that a private fit may read from the records if no public one is given: the classes, the number of rows."""
 
 _ASSUMED = {"classes": "the list of classes", "rows": "the number of rows to a power of two"}
 

@@ -154,7 +154,7 @@ _PREDICTED: Mapping[str, Predicted] = {
     "effect": Predicted(_of_effect, "of the effect, in units of the outcome"),
     "hazard": Predicted(_of_hazards, "of a log hazard ratio, per unit of a column behind the transform"),
 }
-"""By the task of the schema."""
+"""Predictions by the task of the schema."""
 
 
 @dataclass(frozen=True)

@@ -42,7 +42,7 @@ _LATEX = {c: f"\\{c}" for c in "&%$#_{}"} | {
     "|": r"\textbar{}",
 }
 ENDINGS = (".txt", ".csv", ".html", ".tex", ".docx")
-"""Of the files that :func:`write_summary` writes."""
+"""Endings of the files that :func:`write_summary` writes."""
 _SECONDS = 60
 
 

@@ -58,7 +58,7 @@ FORMAT_VERSION = 2
 _NEWER_RECORDS = 3
 """The format of a ledger from its first withdrawal or role on; nothing else differs, so older formats are read."""
 _PURE_RECORDS = 4
-"""The same from its first cap of delta 0 or spend of pure epsilon on; it stays, whatever is written later."""
+"""Format from the first cap of delta 0 or spend of pure epsilon on, for all later records too."""
 _APPLICATION_ID = 0x70734C64  # "psLd"
 _TABLE = "CREATE TABLE log (number INTEGER PRIMARY KEY, body TEXT NOT NULL, digest TEXT NOT NULL) STRICT"
 _HAS_BESIDE = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'beside'"

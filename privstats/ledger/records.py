@@ -20,7 +20,7 @@ _DOMAIN = b"privstats/ledger/2"
 Hex: TypeAlias = Annotated[str, Meta(pattern="^([0-9a-f]{2})*$")]
 Count: TypeAlias = Annotated[int, Meta(ge=0)]
 ApartBy: TypeAlias = Literal["", "holding", "parties"]
-"""What ensures that rounds priced as disjoint hold different records; empty where every round has its own price."""
+"""The guarantor that rounds priced as disjoint hold different records; empty where every round has its own price."""
 _HEAD = re.compile(r"(\d{1,12})-([0-9a-f]{64})")
 
 

@@ -169,4 +169,4 @@ CONTAINERS: Mapping[str, Callable[[Mapping[str, Sequence[Any]]], Any]] = {
     "polars' categories": _polars(_as_categories),
     "polars as Arrow": _polars(lambda frame: frame.to_arrow()),
 }
-"""By name, from columns of values to a table; None where it cannot hold them."""
+"""Functions from columns of values to a table, by the table's name; None where it cannot hold them."""

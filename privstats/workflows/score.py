@@ -127,7 +127,7 @@ def _area(inside: NDArray[np.bool_], scores: NDArray[np.float64]) -> float | Non
 
 
 NOTHING_RIGHT = Scores(0.0, 0.0)
-"""Of a classifier whose every class was left out."""
+"""Scores of a classifier without any remaining class."""
 
 
 @dataclass(frozen=True)

@@ -381,7 +381,7 @@ _THROUGH: Mapping[str, Callable[[Any, Any, Any, Generator | None], list[Release 
     "records": _follow,
     "changes": _epoch_by_epoch,
 }
-"""How a course is simulated, by what a party contributes to a round."""
+"""Simulations of a course, by a party's contribution to a round."""
 
 
 def _sitting_out(plan: Plan, gone: Sequence[Dropouts | None]) -> Dropouts | None:

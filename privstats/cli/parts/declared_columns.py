@@ -20,7 +20,7 @@ from privstats.transforms import Column
 from privstats.transforms.columns import column_of, table_of
 
 OPEN = "?"
-"""The kind of a column that nobody has declared yet."""
+"""The kind of a column that is not declared yet."""
 
 _HEAD = """\
 # What the columns of the table hold, from its data dictionary and not from records: every party reads this.

@@ -271,7 +271,7 @@ _PARTS: Mapping[str, Callable[[Answers], object]] = {
     "privacy": privacy_of,
     "devices": _devices,
 }
-"""What knows the bounds of the answers of a part of the plan."""
+"""The function that checks the bounds of the answers of a part of the plan."""
 
 
 def can_ask() -> bool:

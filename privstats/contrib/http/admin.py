@@ -32,7 +32,7 @@ ADMIN_SOCKET = "admin.sock"
 """The Unix socket in the leader's folder."""
 
 ADMIN_TOKEN = "admin.token"  # noqa: S105  a file's name
-"""The file beside it, where there is a port in its place: what a request shows that its owner sends."""
+"""The file with the token that proves a request is the owner's, used where a port replaces the socket."""
 
 ASKED = "privstats-admin"
 """The header of requests that change something."""

@@ -24,7 +24,7 @@ from privstats.secagg import Identity, Roster
 from privstats.secagg.keys import CLASSICAL, Entropy, draw, require_identity
 
 LINKS = "links.txt"
-"""One link a line, in the order of the roster: whoever reads it can answer for everybody."""
+"""One link a line, in the order of the roster: any reader of the file can answer for all."""
 
 _PLAN, _SIGNATURE, _PAGE, _STUDY = "plan.toml", "roster.signature", "page.txt", "study.json"
 _ROSTER, _LARGE_ROSTER, _LARGE = "roster.toml", "roster.bin", 10_000

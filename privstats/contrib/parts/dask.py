@@ -32,7 +32,7 @@ from privstats.secagg.protocols import PROTOCOLS
 _PARTS = "contrib.parts.dask.PartTasks"
 _CONNECT_SECONDS = 20
 _SAFE = ["dask", "msgpack", "error"]
-"""What a result of the cluster may be: no object that runs code where it is read."""
+"""Serialisations accepted in results of the cluster: none runs code when it is read."""
 
 _FAN_IN = 8
 _BY = "contrib.parts.dask.measure"

@@ -173,7 +173,7 @@ _STATEMENTS: Mapping[tuple[str, Level], Callable[[Any, Validity, bool], Claim]] 
     ("counts", "norm"): _no_table_norms,
     ("scoring", "norm"): _no_table_norms,
 }
-"""By the schema's task and the level; what has no row is refused."""
+"""Statements by the schema's task and the level; other combinations are refused."""
 _NONE: Mapping[Level, Callable[[Schema, Validity, bool], NoReturn]] = {"moments": _no_moments, "norm": _no_norms}
 
 

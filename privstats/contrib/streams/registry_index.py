@@ -40,7 +40,7 @@ _INNER, _OUTER = (bytes(value ^ pad for value in range(256)) for pad in (0x36, 0
 """Byte tables with which HMAC (RFC 2104) turns its key into those of the inner and the outer hash."""
 
 SETTLED = ("returned", "lost")
-"""How a node ends without its records in the sum."""
+"""Ends of a node without its records in the sum."""
 
 State: TypeAlias = Literal["new", "in", "gone"]
 Way: TypeAlias = tuple[int, int]

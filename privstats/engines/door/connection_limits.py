@@ -22,13 +22,13 @@ from privstats.engines.network.operator_log import HOST
 from privstats.engines.network.status_file import ConnectionStatus
 
 CONNECTION = "privstats.connection"
-"""Where the state of a request's scope holds the :class:`AdmittedConnection` of its connection."""
+"""Key of the :class:`AdmittedConnection` in the state of a request's scope."""
 
 MOST_HEADER_BYTES = 16 << 10
 """The most bytes of a request before its body: its address and its headers."""
 
 PATIENCE_SECONDS = 20.0
-"""For TLS and a request's headers, for its body, and for an answer to be taken; longer for the time that bytes take."""
+"""Limit on TLS and a request's headers, on its body, and on reading an answer; bytes in transit extend it."""
 
 BYTES_A_SECOND = 16 << 10
 """The slowest line that is waited for: a piece of 5 MiB in some 6 minutes."""

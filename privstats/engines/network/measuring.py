@@ -49,7 +49,7 @@ from privstats.session import Charge, RoundCharge
 from privstats.session.validation import require_moments
 
 SCRIPT = "records.py"
-"""What a party writes."""
+"""The file that a party writes."""
 
 _MOMENTS = "moments"
 

@@ -121,7 +121,7 @@ CONTRIBUTIONS: Mapping[str, Callable[[], Contribution]] = {
     "records": _AllRecords,
     "changes": lambda: of_contrib("changes", "a stream between machines", PlanError)(),
 }
-"""What clients contribute, by the ``part`` of the course's kind."""
+"""Contributions of clients, by the ``part`` of the course's kind."""
 
 
 def part_of(folder: RoundFolder) -> Part:

@@ -37,7 +37,7 @@ T = TypeVar("T")
 _CONNECTIONS = ".connections"
 
 Task: TypeAlias = Literal["joined", "served"]
-"""What is done with the folder; the name of its files as well."""
+"""A use of the folder, which also names its files."""
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ PRIOR_RECORDS = 10.0
 """Weight of the pooled variance against a class's own, and of the mean variance against the pooled one, in records."""
 
 _MOST_STEPS = 1 << 37
-"""Of C decompositions of d x d numbers, d**3 each: one or two minutes of a core, and 4 GiB at the most."""
+"""Limit on C d**3 for C decompositions of d x d numbers: one or two minutes of a core, and at most 4 GiB."""
 
 
 @dataclass(frozen=True)

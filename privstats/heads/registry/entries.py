@@ -39,7 +39,7 @@ Task: TypeAlias = Literal["classes", "ridge", "parties"]
 _PACKAGE = "privstats.heads"
 _GROUP = "privstats.heads"
 _TO_A_ROW = re.compile(r"^class .*?^    entry: .*?(?=\n\s*\n|\Z)", re.MULTILINE | re.DOTALL)
-"""From a class to the end of the next row: what is behind need not be parsed to list heads."""
+"""Matches from a class to the end of the next row; the rest need not be parsed to list heads."""
 
 
 @dataclass(frozen=True)
@@ -220,7 +220,7 @@ class Constraint(ABC):
 
 Constraints: TypeAlias = tuple[Constraint, ...]
 Bounds: TypeAlias = Mapping[str, Constraints]
-"""For each parameter its conditions, of which the value must meet one."""
+"""Conditions by parameter; a value must meet one of them."""
 
 
 class Text(Constraint):

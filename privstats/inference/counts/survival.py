@@ -35,7 +35,7 @@ _FEWEST_AT_RISK = 20.0
 _CROWDED = 0.9  # of who is at risk that may leave a bin for their time in it to be that of even rates
 _SMALL = 1e-3
 EVEN = "hazards even inside a bin, or nobody leaves inside it"
-"""What curves and ratios at continuous times assume."""
+"""The assumption of curves and ratios at continuous times."""
 
 _PRODUCT = "by Kaplan and Meier's product of counts of events and of persons at risk in bins of time"
 _EXPONENTIAL = "from counts of events and person-time in bins, in which events and leaving are taken to be even"

@@ -24,7 +24,7 @@ from privstats.schema import CountSchema, Variable, narrowed
 
 _STEP = 1e-20  # of the complex step: derivatives are exact to rounding
 WIDE = 0.5
-"""Of the scale of a share or the range of a number: an interval as wide says little."""
+"""Share of the scale of a share or the range of a number: an interval this wide is of little use."""
 
 
 @formerly(told="reported")

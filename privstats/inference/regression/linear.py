@@ -33,9 +33,9 @@ CovType: TypeAlias = Literal["auto", "nonrobust", "folds"]
 _COARSE = 1e-3
 _LINEAR = "the model is linear"
 ALIKE = "residuals vary alike whatever the columns are"
-"""What is assumed where one residual variance serves all records."""
+"""The assumption behind one residual variance for all records."""
 FEWEST_PARTS = 8
-"""With fewer parts the quantiles of their few degrees of freedom are too wide to be of use."""
+"""Minimum number of parts; with fewer, the quantiles at so low degrees of freedom are too wide to be useful."""
 _UNEVEN_BELOW = 1e-3
 
 

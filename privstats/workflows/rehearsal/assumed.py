@@ -87,7 +87,7 @@ _FREE = 0.5
 _LISTED = 0.1
 """The least share of a column's texts that those listed hold; less is an id that recurs."""
 _RECURS = 0.9
-"""Of the texts that are given, as many different ones at most recur, as an id of persons with several rows does."""
+"""Texts count as recurring up to this share of distinct ones, as ids of persons with several rows do."""
 _IDS = "names, ids or free text"
 _RECURRING = f"{_IDS} that recur"
 _WHOSE = "whose a record is"

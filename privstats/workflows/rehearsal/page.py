@@ -32,7 +32,7 @@ UNSURE = (
     "leaves out the noise, which was drawn once, and what other records to learn from would have given."
 )
 _SURE = 2.0
-"""Standard errors that a difference is told from."""
+"""Standard errors from which a difference counts as clear."""
 _OPEN = "?"
 _LEFT = {
     "unlabelled": "records without a class, left out",

@@ -51,7 +51,7 @@ from privstats.workflows.simulate import simulate
 _PAIR = 2
 _TILE_BYTES = 1 << 24
 _DRAWS = 40
-"""Of the noise, for the scorecard's bands: a fifth of the usual, for thirty columns take a minute of these."""
+"""Noise replicates for the scorecard's bands: a fifth of the usual number, because 30 columns take a minute."""
 
 
 @dataclass(frozen=True)

@@ -25,9 +25,9 @@ _WIDE, _HIGH = 4.2, 1.45
 _MARGIN = 0.1
 _LONGEST = 10
 _APART, _SLANT, _ROOM = 4, 40, 0.4
-"""Of names below a panel: dots between two, degrees, and inches that slanted ones need."""
+"""Names below a panel: dots between two names, degrees of slant, and inches for slanted names."""
 _NOTHING = 1e-6
-"""Of the span of the cut points: what is nearer 0 is shown as 0."""
+"""Share of the span of the cut points below which a value is shown as 0."""
 
 
 def decisive(card: Scorecard) -> list[int]:

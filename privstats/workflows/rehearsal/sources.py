@@ -69,7 +69,7 @@ class HeldTable:
 
 
 Source: TypeAlias = RecordFile | HeldTable
-"""What one party brings: a file, or a table in memory."""
+"""One party's records: a file, or a table in memory."""
 
 
 def name_of(source: Source) -> str:

@@ -51,20 +51,20 @@ KEYS: Mapping[str, tuple[tuple[str, str, str], ...]] = {
         ),
     ),
 }
-"""By a masking protocol: who, which keys, and what these open."""
+"""Rows by masking protocol: the holder, the keys, and what these open."""
 
 UNITS: Mapping[str, str] = {
     "record": "One record: a patient with one record in the data. A patient with several is promised less, as below.",
     "person": "One patient with all rows at one party. A patient at two parties, or under two ids, is promised less.",
     "client": "One party with all of its records, and so every patient in them, however many records one has.",
 }
-"""By the unit of a promise, whom it is made to."""
+"""The protected party or person, by the unit of a promise."""
 
 HIDDEN: Mapping[str, str] = {
     "add-remove": "whether {unit} is in the data at all",
     "replace-one": "what is in {unit}; that it is in the data is no secret",
 }
-"""By the adjacency of a promise, what nobody can tell well."""
+"""The hidden fact, by the adjacency of a promise."""
 
 WORDS: tuple[tuple[str, str], ...] = (
     ("party", "a hospital, or any other holder of records that takes part"),

@@ -35,7 +35,7 @@ SIGNERS: Mapping[Signer, str] = {
     "officer": "the data protection officer",
     "expert": "a statistician, as HIPAA asks for",
 }
-"""Who answers for a row."""
+"""The role that answers for a row."""
 
 TEXTS: Mapping[str, str] = {
     "N": "NIST SP 800-226, by factor",
@@ -46,7 +46,7 @@ TEXTS: Mapping[str, str] = {
 """The texts, by the letter that a row has."""
 
 FILL_IN = "\N{HORIZONTAL ELLIPSIS}" * 4
-"""Where only people know the answer."""
+"""Blank for an answer that only people know."""
 
 _FALSE_ALARMS = 0.01
 

@@ -33,7 +33,7 @@ _SEVERAL: dict[Unit, tuple[str, tuple[int, ...]]] = {
     "client": ("parties", (1,)),
     "person": ("parties at which a patient is", (1, 2, 3)),
 }
-"""By unit, of what somebody may have several, and for how many the worth of a promise is shown."""
+"""By unit: the thing that a person may have several of, and the numbers for which a promise's worth is shown."""
 
 
 def hits(guarantee: Guarantee) -> float:
