@@ -58,7 +58,7 @@ _CLIENTS = 2
 """The fewest clients that a plan can have. Both are fictitious, and all records belong to the first."""
 
 _MOST_RECORDS_BITS = 30
-_RING_BITS = 59  # of 62: room for the second client, the sign and noise
+_RING_BITS = 59  # 62 bits minus room for the second client, the sign and noise
 _FRESH_RUN_BYTES = 16
 
 

@@ -63,7 +63,7 @@ class Counting:
     sessions: int
 
 
-_COLUMNS_REMEMBERED = 4_096  # of the last sessions: every plan after them asks for their cut points again
+_COLUMNS_REMEMBERED = 4_096  # cached, because every later plan requests the cut points again
 _updated = lru_cache(_COLUMNS_REMEMBERED)(updated)
 _refined = lru_cache(_COLUMNS_REMEMBERED)(refined)
 _cut_points = lru_cache(_COLUMNS_REMEMBERED)(cut_points)
@@ -347,7 +347,7 @@ def _count_plan(plan: Plan, edges: Grid, part: float) -> Plan:
 
 def _signal(plan: Plan, records: int, part: float) -> float:
     """``signal_to_noise`` of a course that costs this part of the plan's mu^2; above 1 where the plan is its rest."""
-    edges = dict.fromkeys(open_cells(plan).open, (-1.0, 0.0, 1.0))  # as many cells as may be have the same noise
+    edges = dict.fromkeys(open_cells(plan).open, (-1.0, 0.0, 1.0))  # any number of cells has the same noise
     noise = _count_plan(plan, edges, part * _USUAL.share / _USUAL.sessions).noise
     assert noise is not None  # noqa: S101  a plan without DP has been refused
     return rounded_down(records / noise.released_sigma(plan.cohort.clients)["T"])

@@ -151,7 +151,7 @@ _MOST_SHARE = 0.3
 _MOST_ROUNDS = 16
 _ROUNDS = 4
 _WHOLE_CLINIC = 20  # records in one arm that do not come about by chance
-_PROPENSITY = 0.4  # of mu^2
+_PROPENSITY = 0.4  # share of mu^2
 
 
 @dataclass(frozen=True)
@@ -361,7 +361,7 @@ class Effect(Planned):
             DataError: records that do not fit the plan's schema.
             RecordError: a record that cannot be read, has an arm other than 0 and 1, or is in no subgroup.
         """
-        if isinstance(X, Iterator):  # of batches, which are read twice
+        if isinstance(X, Iterator):  # an iterator of batches would be read twice
             X = list(X)
         try:
             self._warn_of_one_arm(X, y, unreadable, measured)

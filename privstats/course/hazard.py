@@ -31,8 +31,8 @@ from privstats.release import Release
 from privstats.schema import CountSchema, HazardSchema, Schema, narrowed
 from privstats.schema.public_values import Published, Values
 
-_COUNTS = 0.06  # of mu^2; .02 to .15 makes no difference to the ratios
-_FINE_COUNTS = 0.12  # of continuous times, of four times as many cells
+_COUNTS = 0.06  # share of mu^2; the ratios are equally good from .02 to .15
+_FINE_COUNTS = 0.12  # for continuous times, which have four times as many cells
 _ROUNDS = 4
 
 

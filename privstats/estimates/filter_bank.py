@@ -105,7 +105,7 @@ _STRETCHES = np.linspace(0.0, 1.0, 4)
 _RESOLUTION = 0.35  # half the way between two energies, so that one of them always fits
 _SHAPE = 0.05  # residuals need not be Gaussian: a share within the clip is no better known than by this part of it
 _CAUTION = 0.25
-_LEAST_SHARE = 1e-9  # what can be divided by
+_LEAST_SHARE = 1e-9  # avoids division by 0
 _TINY = float(np.finfo(np.float64).tiny)
 
 

@@ -187,7 +187,7 @@ _LEAST_CERTAINTY = 40.0  # n mu below which sizes are fixed, not learned
 _LEAST_SHARE = 1 / 64
 _WIDEST_AVERAGED = 1.25
 _COUNT_SHARE = 0.05
-_UNREAD_SHARE = 0.001  # of a sum that a round has and a fixed schedule does not read
+_UNREAD_SHARE = 0.001  # budget share of a sum that a fixed schedule does not read
 
 
 @dataclass(frozen=True)

@@ -219,7 +219,7 @@ def _classified(graph: Graph, head: Any) -> list[Any]:
 
 
 _LABELS = {"U": "STRING", "i": "INT64", "u": "INT64", "b": "BOOL", "f": "DOUBLE"}
-_OPSET, _IR = 18, 9  # of 2023: runtimes from onnxruntime 1.15 on
+_OPSET, _IR = 18, 9  # released in 2023: runtimes from onnxruntime 1.15 on
 
 
 def _value(graph: Graph, name: str, columns: int) -> Any:

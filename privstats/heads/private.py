@@ -224,7 +224,7 @@ class Labels:
         Raises:
             RecordError: a label is none of the classes; the message gives its position and never its value.
         """
-        if self.assumed:  # they are y's own, as they stand there
+        if self.assumed:  # the classes are y's own values
             return np.searchsorted(self.names, _plain(y)).astype(np.intp)
         places = places_of(list(self.names), _flat(y))
         if places.size and places.min() < 0:

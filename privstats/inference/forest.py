@@ -29,10 +29,10 @@ if TYPE_CHECKING:
 _FOOT = 52  # letters of a line below all panels
 _NAME = 17  # letters of a line that leave a phone half of its width for intervals
 _ROW, _LINE, _PANEL, _REST = 0.16, 0.16, 0.34, 0.62  # inches
-_BESIDE = 0.16  # of a row
+_BESIDE = 0.16  # offset as a share of a row
 _APART = 0.1  # a standardised difference that is usually called small
 _TICKS = (1, 2, 5)
-_MOST_TICKS = 3  # of an axis that is half of the picture
+_MOST_TICKS = 3  # on an axis that takes half of the picture
 
 
 @formerly(told="reported", said="text")

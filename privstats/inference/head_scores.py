@@ -333,7 +333,7 @@ def _of_two(schema: ScoringSchema, tables: Mapping[tuple[str, ...], Array], sigm
         right = counts[1, half:] + counts[0, half - 1 :: -1]
         wrong = counts[0, half:] + counts[1, half - 1 :: -1]
         diagram = reliability(np.array(schema.edges[half:]), wrong, right, sigma, 2, z)
-    root = float(np.sqrt(max(half, schema.score_bins - half)))  # of the class with more bins, where they differ
+    root = float(np.sqrt(max(half, schema.score_bins - half)))  # for the class with more bins
     return _Counted(
         confusion, sigma * root, sums, sigma * root * 2**0.5, {str(schema.labels[1]): (counts[0], counts[1])}, diagram
     )

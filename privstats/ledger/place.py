@@ -99,7 +99,7 @@ class LedgerPlace:
 
     @contextmanager
     def _writing(self) -> Iterator[Log]:
-        transaction = reading if self.asks else writing  # what is read alone is rolled back
+        transaction = reading if self.asks else writing  # a read-only transaction is rolled back
         with transaction(self.file, self.timeout, expected=self.expected) as log:
             yield log
 

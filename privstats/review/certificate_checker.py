@@ -44,7 +44,7 @@ SCHEMAS = {  # the keys of a kind's table beside its task
     "gradients": f"classes? residual_norm target_bound? module?{ROUND}",
     "within": f"classes clip_norm pull n_max class_names?{SIGNED}", "party-softmax": PARTY, "party-update": PARTY,
     "gaussians": f"clip_norm shrinkage rounds reference=false among?{SIGNED}"}
-KEYS = {  # of the other tables; "k?" may be missing, and "k?=v" is where it is v
+KEYS = {  # of the other tables; "k?" may be missing, and a missing "k?=v" means v
     "plan": "version schema cohort privacy aggregation={} published? validity? devices?",
     "cohort": "clients min_survivors max_records colluders=0", "validity": "level most_records",
     "devices": "organisations registrar registrar_key page most_runs stated_epsilon? words? exact? texts?",
@@ -82,7 +82,7 @@ WORDS = {"model": "central distributed local panel", "unit": "record client pers
          "protocol": "split", "closed": "right", "level": "moments norm", "open": "above below none",
          "estimand": "ate att overlap", "times": "continuous discrete", "score": "probability margin",
          "measure": "ratio both", "excess_noise": "removed", "key_agreement": "mlkem768-x25519", "left_out": "counted"}
-GAPS = {"effect": "weights", "score": "outcome", "ridge": "left out"}  # what becomes of records without an outcome
+GAPS = {"effect": "weights", "score": "outcome", "ridge": "left out"}  # treatment of records without an outcome
 KIND: dict[type, str] = {
     str: "statistics module event head name sha256 after registrar registrar_key page words exact",
     dict: "schema cohort privacy aggregation published validity devices merge shares bins strata",
@@ -112,10 +112,10 @@ HELD: dict[str, tuple[str, Any]] = {  # vectors of a record and what counts its 
     "mean": ("x", 2), "score": ("xra", 2), "hazard": ("xra", 2), "gradients": ("xrk", 2), "calibration": ("v", 2),
     "effect": ("to", 2), "party-softmax": ("a", 2), "party-update": ("a", 2)}
 OF_RECORDS = [*HELD.keys() - {"party-softmax", "party-update"}, "counts", "scoring"]
-UNSIGNED = {  # of whose sums over a person's rows no entry is negative; the second where no feature is
+UNSIGNED = {  # no entry of a person's sums is negative; the second where no feature is negative
     "classes": ("ND", "NABSD"), "ridge": ("q", "Gq"), "mean": ("", "x"), "gradients": ("k", "k"), "effect": "NN",
     "counts": ("Tq", "Tq"), "scoring": ("T", "T"), **dict.fromkeys(("score", "calibration"), ("", ""))}
-CUT = ["classes", "ridge", "score", "calibration", "effect"]  # whose records are closer than vectors of their lengths
+CUT = ["classes", "ridge", "score", "calibration", "effect"]  # their records are closer than vectors of their lengths
 # fmt: on
 
 
@@ -646,7 +646,7 @@ def _check_consistent(plan: Table, schema: Table, privacy: Table) -> None:
             odd = "cuts" in schema or (values[0] <= 2 and (values[2] or values[3] % 2))
             fine &= not odd or values == [2, "probability", False, len(at) + 1, at]
         case "sites":
-            fine = len(schema["pulls"]) == 1 and _fits("pull", schema["pulls"][0])  # of several a promise is refused
+            fine = len(schema["pulls"]) == 1 and _fits("pull", schema["pulls"][0])  # no promise covers several pulls
         case "gradients":
             fine = ("classes" in schema) != ("target_bound" in schema)
         case "hazard":
@@ -796,7 +796,7 @@ def unit_bound(plan: Table, weights: Mapping[str, Fraction]) -> Fraction:
         return bound(schema, weights, adjacency, held)
     if plan["averaged"] and adjacency == "replace-one":
         return averages(schema, weights)
-    return Fraction(max(held, 1) ** 2) * bound(schema, weights, adjacency, 0)  # so many steps of one record
+    return Fraction(max(held, 1) ** 2) * bound(schema, weights, adjacency, 0)  # ``held`` steps of one record each
 
 
 def averages(schema: Table, weights: Mapping[str, Fraction]) -> Fraction:

@@ -70,7 +70,7 @@ def _candidates(schema: Schema, privacy: Privacy, weights: Mapping[str, float]) 
     if not pairs:
         yield (), (), ()
         return
-    if privacy.unit == "person":  # of so many rows as count in full, alone or beside another
+    if privacy.unit == "person":  # with the rows that count in full, alone or next to another person
         groups = [tuple({**each, "times": math.floor(privacy.group)} for each in pair) for pair in pairs]
         gone = privacy.adjacency == "replace-one"
         yield from (((), (one,) if gone else (), (other if gone else one,)) for one, other in groups)

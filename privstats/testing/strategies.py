@@ -138,7 +138,7 @@ def cohorts(*, max_clients: int = 5, max_records: int = 60) -> SearchStrategy[Co
     def build(draw: st.DrawFn) -> Cohort:
         clients = draw(st.integers(3, max_clients))
         survivors = draw(st.integers(clients // 2 + 1, clients))
-        colluders = draw(st.integers(0, min(2 * survivors - clients - 1, clients - 2)))  # what a threshold can hold
+        colluders = draw(st.integers(0, min(2 * survivors - clients - 1, clients - 2)))  # a threshold's maximum
         return Cohort(clients=clients, min_survivors=survivors, max_records=max_records, colluders=colluders)
 
     return build()

@@ -89,7 +89,7 @@ def _frame(change: Callable[[Any], Any]) -> Callable[[Mapping[str, Sequence[Any]
             return None
         pandas: Any = import_module("pandas")
         try:
-            with warnings.catch_warnings(action="ignore"):  # of pandas, about tuples beside texts
+            with warnings.catch_warnings(action="ignore"):  # pandas warns about tuples next to texts
                 return change(pandas.DataFrame({name: list(values) for name, values in columns.items()}))
         except (ValueError, TypeError, OverflowError):  # this container cannot hold these values
             return None

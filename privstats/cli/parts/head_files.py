@@ -121,7 +121,7 @@ def against_key(path: Path, words: str) -> str:
 def against_releases(opened: HeadFile, releases: list[Release]) -> str:
     """Return whether the head's file agrees with the releases, and the head scores as one that is fitted on them."""
     claimed, actual = opened.provenance, Provenance.of(releases, opened.provenance.course)
-    if actual.exact is False:  # what a fit took for public is not in its releases
+    if actual.exact is False:  # values that a fit treated as public are not in its releases
         actual = msgspec.structs.replace(actual.of_rows(claimed.multiplicity), assumed_public=claimed.assumed_public)
     actual = msgspec.structs.replace(actual, public=claimed.public)
     if claimed != actual:

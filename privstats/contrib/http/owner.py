@@ -126,7 +126,7 @@ class Owner:
                 if self._gone:
                     raise Refused("restarting")
                 outcomes: Sequence[Any] = self._outcomes(batch)
-            except BaseException as error:  # who asked gets it; of a kill, too, in tests
+            except BaseException as error:  # the caller gets the error; in tests also that of a kill
                 outcomes = [self._verdict(error, batch)] * len(batch)
             _deliver(batch, outcomes)
 

@@ -75,7 +75,7 @@ class PartStore:
         with _in_a_sentence(f"a store of {url.partition('://')[0]} cannot be used"):
             self._files, path = _core().url_to_fs(url)
         self._home = posixpath.join(path, run)
-        full = self._files.unstrip_protocol(path)  # of a folder that was named from here, from anywhere
+        full = self._files.unstrip_protocol(path)  # absolute, so that every process finds the folder
         self._url = posixpath.join(full if full.startswith("file:") else url, run)
 
     def put(self, number: int, pieces: Iterable[bytes | memoryview]) -> StoredPart:

@@ -37,7 +37,7 @@ _WORD = 8
 def reduced(values: Field) -> Field:
     """Any words as elements: one fold, one subtraction."""
     folded = (values & _P) + (values >> np.uint64(BITS))
-    return np.minimum(folded, folded - _P)  # what is below p wraps to something larger
+    return np.minimum(folded, folded - _P)  # numbers below p wrap to larger ones
 
 
 def checked(values: Field) -> Field:

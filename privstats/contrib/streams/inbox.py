@@ -224,7 +224,7 @@ class RecordInbox:
 
     def due(self, registry: RecordRegistry, place: int) -> int:
         """Return the records that a node at this one's level has to carry, entering and leaving together."""
-        return registry.pending(place, ()).missing  # of no records at hand all are missing
+        return registry.pending(place, ()).missing  # with no records at hand all are missing
 
     def carried(self, registry: RecordRegistry, place: int) -> int:
         """Return the records that a node's vector holds."""

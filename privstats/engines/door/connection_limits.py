@@ -142,7 +142,7 @@ class ConnectionLimiter:
         self._limits, self._clock, self._names = limits, clock, names
         self._proxies = frozenset(map(address_of, proxies))
         self._nodes: dict[AdmittedConnection, None] = {}
-        self._strangers: dict[AdmittedConnection, None] = {}  # both in the order of arrival, as each address' own
+        self._strangers: dict[AdmittedConnection, None] = {}  # in the order of arrival, as the lists by address are
         self._of_address: defaultdict[str, dict[AdmittedConnection, None]] = defaultdict(dict)
         self._of_node: Counter[bytes] = Counter()
         self._requests: Counter[bytes] = Counter()

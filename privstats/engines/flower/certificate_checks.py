@@ -97,7 +97,7 @@ def check_shown(superlink: str, authority: Path) -> datetime | None:
                 f"{superlink} does not speak TLS: is it the address for parties at which serve runs?"
             ) from None
         return None
-    except ValueError:  # of what no name server can be asked
+    except ValueError:  # a name that no name server accepts
         raise PrivstatsError(f"{host!r} is no host name or address: give --superlink HOST:PORT") from None
     except OSError:
         return None

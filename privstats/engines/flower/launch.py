@@ -290,7 +290,7 @@ def _sigterm_is_ctrl_c() -> Iterator[None]:
 def _must_exist(what: str, path: Path) -> None:
     try:
         missing = not path.is_file()
-    except OSError as error:  # of a folder that may not be looked into
+    except OSError as error:  # the folder is not readable
         raise PrivstatsError(f"cannot read {path}: {error.strerror}") from None
     if missing:
         raise PrivstatsError(f"there is no {what} at {path}; give a PEM file")

@@ -319,7 +319,7 @@ class JournaledServer(PartSums):
         recent: list[tuple[int, bytes]] = []
         for sender, data in group:
             accepted, refusal = self._server.accepted, self._refusal(sender, data)
-            if refusal is not None and refusal.code == "busy" and recent:  # what is on disk is no longer in memory
+            if refusal is not None and refusal.code == "busy" and recent:  # messages on disk are no longer in memory
                 self._write(recent)
                 recent, refusal = [], self._refusal(sender, data)
             refusals.append(refusal)

@@ -19,7 +19,7 @@ from privstats.engines.network.transport import CODES, OK, SILENT, SOON, Message
 from privstats.files.atomic import atomic_write
 
 _POLL_SECONDS, _SLOWEST_SECONDS, _LEAST_SECONDS = 0.5, 2.0, 0.01
-_QUIETER = 20.0  # so that a reply is found later by at most a twentieth of the time that it took
+_QUIETER = 20.0  # delays the discovery of a reply by at most a twentieth of its time
 _CARRIER = "error:"  # prefix of the carrier's own errors, which no party sent
 
 

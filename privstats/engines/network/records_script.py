@@ -82,7 +82,7 @@ def name_file(folder: Folder, file: RecordFile, untouched: bytes) -> Named:
     moments = _summed(plan, file)
     remarks = remarks_on(moments)  # apart from refusals, the only use of these sums
     believed = bind_split(folder, file)
-    forget_moments(folder)  # of an earlier file of this name
+    forget_moments(folder)  # they belong to an earlier file of this name
     atomic_write(script, f"{_BEFORE}{_arguments(file, folder.home)}{_BEHIND}".encode())
     counted = None if plan.schema.predicts == "parties" else moments.records  # without what cannot be read
     held_out = 0 if file.split is None else _rows(replace(file, split=None, kept_out=False), plan) - _rows(file, plan)

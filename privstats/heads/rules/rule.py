@@ -203,7 +203,7 @@ def _before(step: Transform, coef: Array, intercept: Array) -> tuple[Array, Arra
     """Return the weights of the same scores in front of a map x -> x M + m: coef M' and intercept + coef m."""
     inputs = step.takes(coef.shape[1])
     shift = step.apply(np.zeros((1, inputs)))[0]
-    size = max(1.0, float(np.abs(shift).max()))  # of m's size, so that taking m away again loses no digits
+    size = max(1.0, float(np.abs(shift).max()))  # about the size of m, so that subtracting m again loses no digits
     weights = np.empty((len(coef), inputs))
     for at in range(0, inputs, TILE):
         units = np.zeros((min(TILE, inputs - at), inputs))
@@ -330,7 +330,7 @@ def take_columns(head: Any, preprocessing: Preprocessing) -> None:
     head.preprocessing_, head.n_features_in_ = preprocessing, preprocessing.inputs
     if preprocessing.columns is not None:
         head.feature_names_in_ = np.array(preprocessing.columns, dtype=object)
-    elif hasattr(head, "feature_names_in_"):  # of an earlier fit
+    elif hasattr(head, "feature_names_in_"):  # left by an earlier fit
         del head.feature_names_in_
 
 

@@ -32,7 +32,7 @@ Times: TypeAlias = Literal["discrete", "continuous"]
 
 _SURE = 8.0  # a curve is reported while the number at risk exceeds this many standard deviations of its noise
 _FEWEST_AT_RISK = 20.0
-_CROWDED = 0.9  # of who is at risk that may leave a bin for their time in it to be that of even rates
+_CROWDED = 0.9  # maximum share of those at risk that may leave in a bin, for even rates to give their time in it
 _SMALL = 1e-3
 EVEN = "hazards even inside a bin, or nobody leaves inside it"
 """The assumption of curves and ratios at continuous times."""

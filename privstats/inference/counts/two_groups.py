@@ -20,7 +20,7 @@ from privstats.inference.summary import formerly
 from privstats.release import Release
 
 _SURE = 4.0  # standard deviations of noise that a group's events must stand out by
-_MOST_SHARE = 0.95  # of who is at risk that may have the event in a bin, for its logarithm to be smooth
+_MOST_SHARE = 0.95  # maximum share of those at risk with the event in a bin, for a smooth logarithm
 _FEWEST_BINS = 2
 
 

@@ -20,8 +20,8 @@ from privstats.inference.counts.table import gradients, z_of
 
 _CLEAR = 3.0
 """Standard deviations of its noise that a group's rarer value must exceed for the variance to be reported."""
-_SURE = 6.0  # of the noise, beyond which squares contradict zeros and ones
-_ROUNDED = 0.01  # of a record, on average: what a grid may do to a square
+_SURE = 6.0  # noise deviations beyond which squares contradict zeros and ones
+_ROUNDED = 0.01  # mean change of a record's square by the grid, at most
 
 
 @dataclass(frozen=True, eq=False)

@@ -29,7 +29,7 @@ from privstats.schema import ClassSchema, CountSchema, narrowed
 
 _SURE = 10.0  # a group is reported where its count exceeds this many standard deviations of its noise
 _CLEAR = 3.0  # likewise the variance of a column in a group, for a standardised difference
-_LEAST = 1e-4  # of clip_norm squared: a variance below that is noise
+_LEAST = 1e-4  # share of clip_norm squared below which a variance is noise
 _SMD = (
     "SMD: the first group's mean less the second's, over the root of the mean of both variances (Austin 2009); its "
     "interval is about these records, under the noise alone."

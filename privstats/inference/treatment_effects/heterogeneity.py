@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 _SURE = 4.0  # standard deviations of its noise that the weight of a group must exceed
 _FEWEST = 10  # records of a group, noisy
-_LEAST = 0.05  # of a group's part of all variance, below which its own is not taken for one
+_LEAST = 0.05  # minimum part of all variance for a group's own variance to be used
 
 
 @dataclass(frozen=True, eq=False)

@@ -76,7 +76,7 @@ def nuisances_of(
     lines = [(each.real[:d], each.real[d : 2 * d]) for each in published]
     residual = _residual_variance(schema, outcome, sums, lines)
     total, most, share = 0.0, 0.0, 0.0625 if schema.estimand == "overlap" else 1.0
-    for arm in (1,) if schema.estimand == "att" else (0, 1):  # of the treated no line is read
+    for arm in (1,) if schema.estimand == "att" else (0, 1):  # the line of the treated is not read
         other = _positive(own.G[1 - arm])
         spread = _covariance_of_line(own, arm, lines[place][arm], residual)
         total += share * float(np.trace(other @ spread @ other @ weights))

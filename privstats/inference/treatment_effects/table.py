@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 _LIGHT = 0.4  # standard errors that one record may weigh, where noise does not hide the skew of rare outcomes
 _QUIET = 0.6  # standard deviations of the noise, in influences of one record, below which it does not
-_MOST_R = 0.5  # of the other standard error, that errors of nuisances may have
+_MOST_R = 0.5  # maximum standard error from nuisances, relative to the rest
 _CLEAR = 3.0  # standard deviations of its noise that the smallest eigenvalue of the information must exceed
 _CHANCE = 6.0  # standard deviations by which the arms of a trial may miss its probability
 _RARE = 0.2  # probability of an arm below which it does not either
@@ -360,7 +360,8 @@ def _misassigned(schema: EffectSchema, arms: ArmSums | None) -> str:
     if schema.probability is None or arms is None:
         return ""
     (treated, others), chances = arms.records, schema.probabilities
-    pi = min(max(treated / max(treated + others, 1.0), chances[0]), chances[-1])  # of places that differ, any between
+    # Where sites differ in probability, any probability between theirs is possible.
+    pi = min(max(treated / max(treated + others, 1.0), chances[0]), chances[-1])
     spread = max(treated + others, 0.0) * pi * (1 - pi)
     noise = (arms.sigma_G / arms.constant**2) ** 2 * (pi**2 + (1 - pi) ** 2)
     if abs(treated * (1 - pi) - others * pi) <= _CHANCE * math.sqrt(spread + noise):

@@ -210,7 +210,7 @@ def _kind_of(name: str, readings: Readings) -> Column | str:
     numbers = readings.numbers[~np.isnan(readings.numbers)]
     if len(np.unique(numbers)) + len(set(readings.texts.values())) == 1:
         words, texts = set(readings.words.values()), set(readings.texts.values())
-        if len(words) == len(texts) == 1 and words <= _LEVELS:  # of two levels one is no gap
+        if len(words) == len(texts) == 1 and words <= _LEVELS:  # one of two levels is not a gap
             return Categories(name, tuple(sorted(words | texts)))
         return "one value alone" if non_missing == len(readings.numbers) else Categories(name, ())
     days = [text for text in readings.texts.values() if np.isfinite(days_of(text))]

@@ -83,7 +83,7 @@ def file_of(source: Source) -> str:
 
 
 _LINES = 1 << 12
-_SEPARATORS = ",;\t|:"  # of equally many names the first
+_SEPARATORS = ",;\t|:"  # on a tie the first one
 _NAMES = ("encoding", "separator", "decimal")
 _COMMA, _POINT = re.compile(r"[+-]?[0-9]+,[0-9]+"), re.compile(r"[+-]?[0-9]+\.[0-9]+")
 

@@ -216,7 +216,8 @@ def _released(release: Release, course: Course | None) -> list[tuple[str, str]]:
         honest = len(release.survivors) - cohort.colluders
         epsilon = plan.noise.released_epsilon(honest)
         heading = "epsilon with these parties" if course is None else "epsilon of this session, with these parties"
-        if plan.noise.trust.drawn_by == "member":  # who knows the noise of all but one is promised no more than that
+        # A reader who knows the noise of all members but one has only that member's promise.
+        if plan.noise.trust.drawn_by == "member":
             heading = "epsilon for a reader outside the panel"
         out.append((heading, f"{epsilon:.4g} (promised: {plan.noise.epsilon:.4g})"))
     if release.reproducible:
