@@ -245,7 +245,7 @@ def _play(jobs: Sequence[_Job], data: Pool, effort: Effort) -> tuple[Row, ...]:
 def _together(
     jobs: Sequence[_Job], data: Pool, fields: dict[str, Field], effort: Effort, confidence: float
 ) -> list[tuple[Row, ...]]:
-    """Rows of jobs of one group; what cannot be played gives a row that says why."""
+    """Rows of jobs of one group; an attack that cannot be played gives a row with the reason."""
     job, why = jobs[0], jobs[0].why_not()
     try:
         if why is None:

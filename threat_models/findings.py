@@ -54,7 +54,7 @@ _SAID = {
 
 
 def audits(plan: Plan, search: Search) -> Sequence[Finding]:
-    """Every audit that needs a plan alone; a finding that says so where the plan promises nothing."""
+    """Every audit that needs a plan alone; one finding without a test where the plan promises nothing."""
     if isinstance(plan.privacy, NoPrivacy):
         text = "The plan promises nothing about single records, so there is no claim that could be contradicted."
         return [Finding(title="Audits", summary=text)]

@@ -185,10 +185,10 @@ def asked(row: Row) -> str:
 
 
 def who(row: Row) -> str:
-    """The attacker, as what follows "somebody who"."""
+    """Return the attacker's description, a phrase that follows "an attacker who"."""
     return row.adversary.replace("; ", ", ")
 
 
 def count(number: int, noun: str) -> str:
-    """A number of things, one in a word."""
+    """Return a number with its noun; "One" as a word."""
     return f"One {noun}" if number == 1 else f"{number} {noun}s"

@@ -79,10 +79,10 @@ def regression(records: int, epsilon: float, model: str, runs: int) -> Row:
             unread += 1
             continue
         low, high = table.conf_int().T
-        told += table.told.tolist()
+        told += table.reported.tolist()
         missed += ((low > world.truth) | (high < world.truth)).tolist()
         naive += _naive(table, world.truth)
-        widths += ((high - low) / 2)[table.told].tolist()
+        widths += ((high - low) / 2)[table.reported].tolist()
     exact = inf.predicted_half_width(plan, records, variance=_variance(), residual=SCHEMA.target_bound / 8).exact
     return {
         "records": records,
@@ -116,7 +116,7 @@ def _chance(*cell: object) -> tuple[Generator, np.random.Generator]:
 
 
 def survival(records: int, epsilon: float, runs: int) -> Row:
-    """Coverage of the points of a curve that are told."""
+    """Coverage of the reported points of a curve."""
     plan, rng, chance = plan_of(CURVE, records, epsilon, "central"), *_chance(records, epsilon, "survival")
     truth = (1 - HAZARD) ** np.arange(1, POINTS + 1)
     told = missed = 0

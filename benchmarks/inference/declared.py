@@ -69,9 +69,9 @@ def covered(world: str, estimand: str | None, records: int, epsilon: float, runs
         table = ps.inference.effects(played(course, *made.draw(course.schema, records, chance), rng), course)
         ends, w = table.conf_int(), population_of(table.tables[0])
         truths = np.array([made.truth(course.schema, w, place, blocks) for place, blocks in asked])
-        told += [row.told for row in table]
+        told += [row.reported for row in table]
         missed += (truths < ends[:, 0]) | (truths > ends[:, 1])
-        widths.append(np.where([row.told for row in table], (ends[:, 1] - ends[:, 0]) / 2, math.nan))
+        widths.append(np.where([row.reported for row in table], (ends[:, 1] - ends[:, 0]) / 2, math.nan))
     whole = np.array([blocks is None for _, blocks in asked])
     head = {"world": world, "estimand": estimand or "trial", "records": records, "epsilon": epsilon, "runs": runs}
     parts = (("all records", whole), ("subgroups", ~whole))

@@ -74,7 +74,7 @@ def trial(world: str, probability: float, records: int, epsilon: float, runs: in
 
 
 def observed(estimand: Any, world: str, records: int, epsilon: float, runs: int) -> Row:
-    """A cell of a world where nobody assigned the treatment."""
+    """A cell of a world where the treatment was not randomised."""
     schema = ps.EffectSchema.of(RANGES, treatment="arm", outcome=(-1, 1), estimand=estimand, trim=0.1)
     return {"world": world, "estimand": estimand, **_cell(schema, world, records, epsilon, runs)}
 
@@ -88,8 +88,8 @@ def _cell(schema: ps.EffectSchema, world: str, records: int, epsilon: float, run
     for _ in range(runs):
         table = ps.inference.effect(played(course, *made.draw(schema, records, chance), rng))
         low, high = table.conf_int()
-        told, missed = told + table.told, missed + (not low <= made.truth(schema, population_of(table)) <= high)
-        widths += [(high - low) / 2] * table.told
+        told, missed = told + table.reported, missed + (not low <= made.truth(schema, population_of(table)) <= high)
+        widths += [(high - low) / 2] * table.reported
     return {
         "records": records,
         "epsilon": epsilon,

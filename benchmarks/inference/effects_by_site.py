@@ -142,8 +142,8 @@ def _covered(
     for _ in range(runs):
         table = ps.inference.effect(played(course, *drawn(chance), rng))
         low, high = table.conf_int()
-        told, missed = told + table.told, missed + (not low <= truth <= high)
-        widths += [(high - low) / 2] * table.told
+        told, missed = told + table.reported, missed + (not low <= truth <= high)
+        widths += [(high - low) / 2] * table.reported
     return {
         "records": records,
         "epsilon": epsilon,

@@ -149,7 +149,7 @@ def stretched(
         parts = [({name: column[k::CLIENTS] for name, column in table.items()},) for k in range(CLIENTS)]
         found = inf.hazards(courses.run(course, lambda node, parts=parts, run=run: ran(node.plan, parts, seeded(run))))  # type: ignore[misc]
         low, high = found.conf_int().T
-        told += found.told
+        told += found.reported
         missed += (low > np.array([ratio, AGE])) | (high < np.array([ratio, AGE]))
         tests += [found.logrank().p_value < 0.05, found.proportionality().p_value < 0.05]
     return {
@@ -234,7 +234,7 @@ def by_stratum(records: int, epsilon: float, runs: int) -> Row:
         table |= {"months": np.minimum(event, left), "died": (event <= left) * 1}
         parts = [({name: column[k::CLIENTS] for name, column in table.items()},) for k in range(CLIENTS)]
         found = inf.hazards(courses.run(course, lambda node: ran(node.plan, parts, rng)))
-        tests[:] += [found.proportionality().told, found.proportionality().p_value < 0.05]
+        tests[:] += [found.proportionality().reported, found.proportionality().p_value < 0.05]
         return Answer.of(found.params, found.conf_int(), truth)
 
     found = tallied(f"by stratum {records} {epsilon}", answer, runs)
@@ -268,7 +268,7 @@ def checked(trend: float, records: int, epsilon: float, runs: int) -> Row:
         parts = [({name: column[k::CLIENTS] for name, column in table.items()},) for k in range(CLIENTS)]
         counts = ran(course.first, parts, seeded(run))
         found = inf.proportionality_test(counts, time="months", event="died", by="arm", times="continuous")
-        told, rejected = told + found.told, rejected + (found.p_value < 0.05)
+        told, rejected = told + found.reported, rejected + (found.p_value < 0.05)
     return {"records": records, "epsilon": epsilon, "runs": runs, "told": told / runs, "rejected": rejected / runs}
 
 

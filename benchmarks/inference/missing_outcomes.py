@@ -68,9 +68,9 @@ def cell_of(world: str, records: int, epsilon: float, runs: int) -> Row:
         X, y = made.draw(schema, records, chance)
         table = ps.inference.effect(played(course, X, y, rng))
         low, high = table.conf_int()
-        told, missed = told + table.told, missed + (not low <= made.truth(schema, population_of(table)) <= high)
-        widths += [(high - low) / 2] * table.told
-        kept.append(table.kept or 0.0)
+        told, missed = told + table.reported, missed + (not low <= made.truth(schema, population_of(table)) <= high)
+        widths += [(high - low) / 2] * table.reported
+        kept.append(table.mean_weight or 0.0)
         there = np.isfinite(y)
         seen.append(float(there.mean()))
         welch = stats.ttest_ind(y[there & (X[:, -1] == 1)], y[there & (X[:, -1] == 0)], equal_var=False)

@@ -104,7 +104,7 @@ def _wilson(world: Array, _: Generator) -> Answer:
 
 def _ours_of_shares(plan: ps.Plan, world: Array, rng: Generator) -> Answer:
     found = list(inf.proportions(_counted(plan, {"cell": world.astype(int)}, rng), "cell").values())
-    told = np.array([each.told for each in found])
+    told = np.array([each.reported for each in found])
     value, low, high = (np.array([getattr(each, name) for each in found]) for name in ("value", "low", "high"))
     return Answer(np.where(told, value, np.nan), np.where(told, low, -np.inf), np.where(told, high, np.inf), SHARES)
 

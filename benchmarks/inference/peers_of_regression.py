@@ -81,7 +81,7 @@ def _statsmodels(world: World, _: Generator) -> Answer:
 
 def _ours(plan: ps.Plan, world: World, rng: Generator, *, first: int = 0) -> Answer:
     table = inf.ols(ran(plan, dealt(world.X, world.y, CLIENTS), rng), cov_type="nonrobust")
-    estimate = np.where(table.told, table.params, np.nan)
+    estimate = np.where(table.reported, table.params, np.nan)
     return Answer.of(estimate[first:], table.conf_int()[first:], world.truth[first:])
 
 

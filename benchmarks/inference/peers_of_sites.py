@@ -183,7 +183,7 @@ def _mixed(plan: ps.Plan, world: Sites, rng: Generator) -> Answer:
 
 
 def _of_table(table: inf.Regression, truth: Array) -> Answer:
-    return Answer.of(np.where(table.told, table.params, np.nan), table.conf_int(), truth)
+    return Answer.of(np.where(table.reported, table.params, np.nan), table.conf_int(), truth)
 
 
 _LOGISTIC = np.array([-0.4, *(2 * SLOPES)])

@@ -94,7 +94,7 @@ def poisson(records: int, epsilon: float, runs: int) -> Row:
         X = chance.uniform(-1, 1, (records, 2))
         parts = dealt(X, chance.poisson(np.exp(np.c_[np.ones(records), X] @ RATE)), CLIENTS)
         table = inf.poisson(courses.run(course, lambda node: ran(node.plan, parts, rng)))
-        return Answer.of(np.where(table.told, table.params, np.nan), table.conf_int(), RATE)
+        return Answer.of(np.where(table.reported, table.params, np.nan), table.conf_int(), RATE)
 
     return _row("poisson", records, epsilon, runs, answer)
 
@@ -113,7 +113,7 @@ def strong(family: Family, rounds: int, records: int, epsilon: float, runs: int)
         y = chance.random(records) < 1 / (1 + np.exp(-fitted)) if binary else chance.poisson(np.exp(fitted))
         read, parts = (inf.logit if binary else inf.poisson), dealt(X, y.astype(int), CLIENTS)
         table = read(courses.run(course, lambda node: ran(node.plan, parts, rng)))
-        return Answer.of(np.where(table.told, table.params, np.nan)[1:], table.conf_int()[1:], np.array([slope]))
+        return Answer.of(np.where(table.reported, table.params, np.nan)[1:], table.conf_int()[1:], np.array([slope]))
 
     return _row(f"{family} {rounds}", records, epsilon, runs, answer)
 
@@ -149,7 +149,7 @@ def confusion(records: int, epsilon: float, runs: int) -> Row:
 def intervals_of(found: Sequence[inf.Interval], truth: Array) -> Answer:
     """Build an answer from intervals of count readers."""
     value, low, high = (np.array([getattr(each, end) for each in found]) for end in ("value", "low", "high"))
-    told = np.array([each.told for each in found])
+    told = np.array([each.reported for each in found])
     return Answer(np.where(told, value, np.nan), np.where(told, low, -np.inf), np.where(told, high, np.inf), truth)
 
 

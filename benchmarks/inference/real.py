@@ -97,7 +97,7 @@ def covered(
         X = columns[chance.integers(0, len(columns), records)]
         y = SLOPES[0] + X @ SLOPES[1:] + ERRORS[errors](chance, X)
         table = inf.ols(ran(plan, dealt(X, y, CLIENTS), rng), cov_type=cov_type)
-        return Answer.of(np.where(table.told, table.params, np.nan), table.conf_int(), SLOPES)
+        return Answer.of(np.where(table.reported, table.params, np.nan), table.conf_int(), SLOPES)
 
     found = tallied(f"{name} {errors} {records}", answer, runs)
     return {"columns": name, "errors": errors, "epsilon": epsilon, "cov_type": cov_type, **found}

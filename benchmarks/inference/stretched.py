@@ -108,7 +108,7 @@ def rounds(family: Literal["logistic", "poisson"], level: float, held: float, bo
             y = chance.random(records) < 1 / (1 + np.exp(-fitted)) if binary else chance.poisson(np.exp(fitted))
             read, parts = (inf.logit if binary else inf.poisson), dealt(X, y.astype(int), CLIENTS)
             table = read(courses.run(course, lambda node: ran(node.plan, parts, rng)))
-            return Answer.of(np.where(table.told, table.params, np.nan), table.conf_int(), truth)
+            return Answer.of(np.where(table.reported, table.params, np.nan), table.conf_int(), truth)
 
         return answer
 

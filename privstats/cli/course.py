@@ -56,24 +56,22 @@ class Terms:
         bool, option("A last sum, for the temperature of probabilities (with --centred, LDA's).", flag="--calibrated")
     ] = False
     module: Annotated[
-        str | None, option("KIND/SIZE: rounds of a module that another package brings. Default: a linear softmax.")
+        str | None, option("KIND/SIZE: rounds of a module that another package defines. Default: a linear softmax.")
     ] = None
     centred: Annotated[
-        bool, option("The mean of all rows, then the plan's sums behind it; no gradient rounds.", flag="--centred")
+        bool, option("First the mean of all rows, then the plan's centred sums; no gradient rounds.", flag="--centred")
     ] = False
     standardised: Annotated[
-        bool, option("Of a regression: ranges of columns and target, then its sums in them.", flag="--standardised")
+        bool, option("For a regression: ranges of columns and target, then sums scaled to them.", flag="--standardised")
     ] = False
     synthetic: Annotated[
-        bool, option("Of one-way tables: then pairs of columns, for synthetic rows.", flag="--synthetic")
+        bool, option("For one-way tables: then pairs of columns, for synthetic rows.", flag="--synthetic")
     ] = False
     screen: Annotated[float | None, option("Of synthetic rows: part of the promise that all pairs get; a fifth.")] = (
         None
     )
     levels: Annotated[int | None, option("Of synthetic rows: the most cells of a column in a pair; 16.")] = None
-    then: Annotated[str | None, option("Behind cut points: centred, rounds or newton. Default: the plan as it is.")] = (
-        None
-    )
+    then: Annotated[str | None, option("After cut points: centred, rounds or newton. Default: the plan itself.")] = None
     share: Annotated[
         float | None,
         option("Part of the promise that cut points get (a fifth if omitted), or outcome lines (a tenth)."),
@@ -93,7 +91,7 @@ class Terms:
         int | None, option("Of a stream: how often records may be sent again without proof. Default: never.")
     ] = None
     allow_disclosing_leavers: Annotated[
-        bool, option("Deletions without noise, which show who left.", flag="--allow-disclosing-leavers")
+        bool, option("Deletions without noise, which disclose who left.", flag="--allow-disclosing-leavers")
     ] = False
 
 
@@ -208,7 +206,7 @@ def _print_check(path: Path, course: Written, promise: Promise | None) -> None:
         console.print(f"WARNING: nothing can be read from its last release, for {escape(refused)}", soft_wrap=True)
     console.print(f"\ndigest: {course.digest}", soft_wrap=True)
     if promise is None or promise.holds(course.mu):
-        say(f"{path} holds together.")
+        say(f"{path} is consistent.")
 
 
 @app.command()
@@ -219,7 +217,6 @@ def show(path: CourseFile) -> None:
 
 
 def _facts(course: Written, promise: Promise | None) -> dict[str, Any]:
-    """A course and its cost, for scripts."""
     from privstats.course.promise import total_of
 
     total = total_of(course)
@@ -303,7 +300,7 @@ def rehearse(
     split: Annotated[
         float | None, option("The share of each file's records to keep out of every sum, to score on, 0 to 1.")
     ] = None,
-    seed: Annotated[int, option("Fixes which ones these are.")] = 0,
+    seed: Annotated[int, option("Seed that fixes which records these are.")] = 0,
     force: Force = False,
 ) -> None:
     """Run a whole course in this process, with real masks and noise, over files that you may look at.
@@ -327,7 +324,6 @@ def rehearse(
 
 
 def _saved(places: Sequence[Path], releases: Sequence[ps.Release | None]) -> list[Path]:
-    """Save each release at its place, and return the places of those that there are."""
     held = [(place, release) for place, release in zip(places, releases, strict=False) if release is not None]
     for place, release in held:
         release.save(place)
@@ -343,7 +339,6 @@ def _scoring(split: float, seed: int, persons: str | None) -> str:
 
 
 def _shards(course: Written, files: Sequence[RecordFile]) -> list[Any]:
-    """The records of each file as the course measures them."""
     from privstats.moments.from_file import persons_in, records_in
     from privstats.workflows.simulate import NamedShard
 

@@ -111,15 +111,16 @@ def records(
     split: Annotated[
         float | None, option("The share of the records to keep out of every sum, to score on, 0 to 1.")
     ] = None,
-    seed: Annotated[int, option("Fixes which ones these are.")] = 0,
+    seed: Annotated[int, option("Seed that fixes which records these are.")] = 0,
     kept_out: Annotated[
         bool,
         option(
-            "Of a plan that scores a head: take exactly those that the split kept out of its sums.", flag="--kept-out"
+            "For a plan that scores a head: use exactly the records that the split held out of its sums.",
+            flag="--kept-out",
         ),
     ] = False,
     persons: Annotated[
-        str | None, option("Whose a row is: where patients are promised, or split as a whole.", "COLUMN")
+        str | None, option("The column of patient ids, where patients are promised or split as a whole.", "COLUMN")
     ] = None,
 ) -> None:
     """Say which file holds this party's records: read it once against the plan, and write records.py that names it."""
@@ -227,7 +228,7 @@ def status(
 def give_up(home: HostFolder, yes: Yes = False) -> None:
     """End a session without a sum, for good; what parties have uploaded counts as spent.
 
-    Of a course it is the session of the current round; the next run continues with the round after it.
+    In a course this ends the session of the current round; the next run continues with the round after it.
 
     With helpers the next run asks them to sign that they never answered; once all have signed, ledgers get it back.
     """

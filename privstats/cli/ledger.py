@@ -44,7 +44,7 @@ def open_(path: LedgerFile) -> None:
         ledger, done = _without_accounts(path), "there is a ledger without accounts at"
     advice = f"open an account: privstats ledger cap {path} DATASET --unit ... --epsilon ..."
     say(f"{done} {path}; {advice}", err=True)
-    say("its head, to be kept elsewhere:", err=True)
+    say("its head, to be stored elsewhere:", err=True)
     say(ledger.head)
 
 
@@ -90,7 +90,7 @@ def cap(
 def show(
     path: LedgerFile,
     dataset: Annotated[str | None, option("Show this account only.")] = None,
-    expected_head: Annotated[str | None, option("A head that was kept: refuse an older copy.")] = None,
+    expected_head: Annotated[str | None, option("A stored ledger head: refuse an older copy.")] = None,
     as_json: Annotated[bool, option("Print JSON instead of tables.", flag="--json")] = False,
 ) -> None:
     """Print accounts, caps and their history, and every release with its plan, its run and its dates."""
@@ -111,7 +111,7 @@ def show(
             console.print(room(account), markup=False)
     if any(account.counted and math.isinf(account.pure) for account in accounts):
         console.print(f"\n{_SQUARES}", markup=False)
-    console.print(f"\nhead, to be kept elsewhere: {ledger.head}", soft_wrap=True)
+    console.print(f"\nhead, to be stored elsewhere: {ledger.head}", soft_wrap=True)
 
 
 @app.command()
@@ -130,9 +130,9 @@ def skip(
 def restored(path: LedgerFile, yes: Yes = False) -> None:
     """Continue with an older copy of a ledger, restored with its folder; every other use refuses it.
 
-    What was spent after the copy is forgotten. If anything was sent under it, releases of these data may together
-    exceed the cap by all of that, a session may be answered a second time, and differences of the sums reveal single
-    vectors. Bring the newest copy back wherever there is one.
+    The ledger forgets every spend after the copy. If anything was sent under such a spend, releases of these data may
+    together exceed the cap by all of that, a session may be answered a second time, and differences of the sums reveal
+    single vectors. Bring the newest copy back wherever there is one.
     """
     ledger = ps.dp.Ledger(path)
     if not yes:
@@ -166,7 +166,7 @@ def _row(event: Cap | Spend, delta: float) -> tuple[str, ...]:
     finished = "never" if event.withdrawn else finished
     epsilon = f"{event.epsilon_at(delta):.4g}"
     what = f"{event.what}, {event.model}" + (f", in no sum: freed {event.freed[:_DAY]}" if event.freed else "")
-    what += f", nothing left: withdrawn {event.withdrawn[:_DAY]}" if event.withdrawn else ""
+    what += f", nothing was sent: withdrawn {event.withdrawn[:_DAY]}" if event.withdrawn else ""
     return what, event.plan[:_SHORT], event.run.hex()[:_SHORT], epsilon, finished
 
 
@@ -185,5 +185,4 @@ def _document(account: Account) -> dict[str, Any]:
 
 
 def _plain(entry: Spend) -> dict[str, Any]:
-    """Return an entry with its bytes in hex."""
     return {name: value.hex() if isinstance(value, bytes) else value for name, value in asdict(entry).items()}

@@ -97,7 +97,7 @@ def _show(columns: list[Looked]) -> None:
     for each in columns:
         shares = (each.missing, each.unreadable, each.other, each.outermost)
         shown = ["-" if count is None else f"{count / max(each.records, 1):.1%}" for count in shares]
-        table.add_row(escape(each.name), escape(each.unit), escape(each.told), *shown)
+        table.add_row(escape(each.name), escape(each.unit), escape(each.values), *shown)
     console.print(table)
     for each in columns:
         for remark in each.remarks:

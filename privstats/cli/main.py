@@ -42,7 +42,7 @@ _PACKAGE = "privstats.cli"
 _HELP = ("-h", "--help")
 _LONGEST = 1_000
 _LISTED = f"{__name__}.listed"
-_PANELS = ("Begin", "Plan", "Run", "Read", "Audit", "Attack", "Keep", "More")  # what a person came for, in this order
+_PANELS = ("Begin", "Plan", "Run", "Read", "Audit", "Attack", "Keep", "More")  # purposes of users, in this order
 _BEGIN = """\
 One-shot private learning from sufficient statistics. Most people begin with:
 

@@ -176,7 +176,7 @@ def check(
         console.print(f"- {escape(line)}")
     for line in (f"\ndigest: {plan.digest}", *_of_course(plan, above)):
         console.print(escape(line), soft_wrap=True)
-    say(f"{path} holds together{_warned(facts)}.")
+    say(f"{path} is consistent{_warned(facts)}.")
 
 
 def _warned(facts: list[str]) -> str:
@@ -209,7 +209,6 @@ def _of_course(plan: ps.Plan, above: tuple[Path, ps.course.Course] | None) -> li
 
 
 def _checked(plan: ps.Plan, budget: ps.Budget, unread: UnreadStatistics, course: str | None) -> dict[str, Any]:
-    """Return the output of ``check`` for scripts."""
     return {
         "digest": plan.digest,
         "course": course,

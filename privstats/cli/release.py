@@ -42,7 +42,7 @@ _KNOWN = (
     f"{NO}its noise came from a generator that others may know, so it protects nothing; it is a test's or simulation's"
 )
 _ALONE = {"epsilon": "epsilon alone"}
-"""What people read in place of a fact's name."""
+"""Labels shown in place of a fact's name."""
 
 ReleaseFile = Annotated[Path, argument("The release.", "FILE")]
 
@@ -86,8 +86,8 @@ def verify(
 ) -> None:
     """Verify a release against its expected plan and signature; exit code 1 if one does not match.
 
-    Of a course give the course's file: its first session's plan follows from it, and a later session's from it and the
-    releases before, which --after names.
+    For a course give the course's file: the first session's plan follows from it, and a later session's plan from it
+    and the earlier releases, which --after names.
     Checksum, budget and noise are checked in any case; a file that fails there is no release, and exit code 2. Noise of
     a test, which others could draw again, is exit code 1.
     """
@@ -129,7 +129,6 @@ def _signed(path: Path) -> bool:
 
 
 def _facts(release: ps.Release, signed: bool, course: str) -> dict[str, Any]:
-    """Return a release for people and scripts; of a course with what all its sessions promise."""
     plan, budget = release.plan, release.budget
     return {
         "plan_digest": plan.digest,

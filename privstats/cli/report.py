@@ -104,7 +104,6 @@ def _require_its_own(ethics: bool, evidence: bool, beside: Beside, search: Searc
 
 
 def _write(statement: pages.Statement, page: Path, signer: ps.secagg.Identity | None) -> None:
-    """Write the page, and its signature next to it."""
     from privstats.files.envelope import sign_beside, signature_path
     from privstats.workflows import report as pages
 

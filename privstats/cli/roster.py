@@ -100,7 +100,6 @@ def _of_folder(folder: Path) -> list[tuple[str, bytes]]:
 
 
 def _check_fits(roster: ps.secagg.Roster, plan: ps.Plan) -> None:
-    """Refuse a roster that differs from the plan in size, or in its server from the plan's leader."""
     from privstats.secagg.protocols import protocol_of
 
     if len(roster) != plan.cohort.clients:

@@ -116,7 +116,7 @@ def score(
 ) -> None:
     """Score a head on records that it was not made from: your own files, exactly; or all parties', by a plan.
 
-    Of files it prints accuracy, recall, AUC and calibration, which stay on this screen. With --plan it writes a plan
+    For files it prints accuracy, recall, AUC and calibration, which stay on this screen. With --plan it writes a plan
     under which every party scores what it kept out and only noisy counts leave it: `privstats flower new` runs it, and
     `privstats table RELEASE` reads the score.
     """

@@ -184,7 +184,7 @@ class Output:
         if self.figure is not None:
             if made.draw is None:
                 raise ReleaseError(f"--figure has nothing to draw of --reader {reader.value}; leave it out")
-            if made.told:
+            if made.reported:
                 made.draw(self.figure)
         if self.methods and not made.summary.methods:
             raise ReleaseError("this table has no paragraph of its own; leave --methods out")
@@ -193,7 +193,7 @@ class Output:
             say(f"{self.out} is written")
         else:
             self._print(made, {**facts, "caution": made.summary.caution, "methods": made.summary.methods})
-        if not made.told and self.figure is not None:
+        if not made.reported and self.figure is not None:
             say(f"noise hides every row, so {self.figure} is not drawn", err=True)
 
     def _print(self, result: TableResult, facts: dict[str, object]) -> None:
@@ -219,7 +219,7 @@ def table(
 ) -> None:
     """Print estimates with intervals that hold under the release's noise: a regression, survival, shares or means.
 
-    Of declared columns a regression is a table of their cells, and a classifier a scorecard. Exit code 1 where noise
+    On declared columns a regression is a table of their cells, and a classifier a scorecard. Exit code 1 where noise
     hides all of it.
     """
     from privstats.cli.parts.table_results import READERS
@@ -239,7 +239,7 @@ def table(
         "rows": result.rows,
     }
     output.write(result, reader, facts)
-    if not result.told:
+    if not result.reported:
         raise typer.Exit(1)
 
 

@@ -127,14 +127,14 @@ def _is_rehearsal(page: Path) -> bool:
 
 
 def _show_assumptions(what: Opened) -> None:
-    from privstats.workflows.rehearsal import STAMP, oddities, promised, taken
+    from privstats.workflows.rehearsal import STAMP, assumptions, oddities, promised
 
     console = terminal()
     console.print(f"[bold]{STAMP}[/]")
     console.print(f"promise, as asked and as below: {escape(promised(what))}\n", soft_wrap=True)
-    title = "taken for public, which a study must know without looking at a record"
-    headings = ("what", "taken here", "where a study finds it")
-    console.print(table_of(headings, taken(what), title=title, overflow="fold"))
+    title = "treated as public, which a study must know without looking at a record"
+    headings = ("what", "value here", "where a study finds it")
+    console.print(table_of(headings, assumptions(what), title=title, overflow="fold"))
     if remarks := oddities(what):
         console.print("look at these first, and rehearse again when they are mended:")
         for remark in remarks:
@@ -148,7 +148,7 @@ def _show_result(rehearsal: Rehearsal, out: Path, *, kept: bool) -> None:
     console, each = terminal(), worths(rehearsal)
     console.print(_areas("each party's own records that were in no sum", [bar for own in each for bar in own.bars]))
     for own in each:
-        console.print(f"- {escape(own.said)}")
+        console.print(f"- {escape(own.conclusion)}")
     console.print(f"{escape(UNSURE)}\n")
     console.print(_areas(scored_on(rehearsal.opened), bars(rehearsal)))
     for what, here in costs(rehearsal):

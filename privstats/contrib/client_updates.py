@@ -213,7 +213,6 @@ class ClientUpdates:
         return integers
 
     def _arrays(self, row: NDArray[np.float64]) -> dict[str, NDArray[np.float32]]:
-        """Return a row as arrays of the shapes that are named."""
         ends = np.cumsum([math.prod(shape) for shape in self.shapes.values()])[:-1]
         parts = zip(self.shapes.items(), np.split(row, ends), strict=True)
         return {name: part.reshape(shape).astype(np.float32) for (name, shape), part in parts}

@@ -57,7 +57,7 @@ _CLIENTS = 2
 """The fewest clients that a plan can have. Both are fictitious, and all records belong to the first."""
 
 _MOST_RECORDS_BITS = 30
-_RING_BITS = 59  # of 62: room for the second client, the sign and noise
+_RING_BITS = 59  # 62 bits minus room for the second client, the sign and noise
 _FRESH_RUN_BYTES = 16
 
 
@@ -235,9 +235,9 @@ def _require_same_records(course: object) -> None:
         raise DataError(f"course must be a Course, got {type(course).__name__}; for one plan use private_release")
     if isinstance(course, DisjointRounds):
         raise PlanError(
-            "every round of this course takes records of its own, and X would stand in all of them, which costs far "
-            "more than the course is priced at: bring each epoch's arrivals with `privstats stream new` and `epoch`, "
-            "or through a RecordRegistry; to release the same records again, give Rounds or a plan at a time"
+            "every round of this course takes separate records; X in all of them would cost far more than the "
+            "course's price: pass each epoch's arrivals with `privstats stream new` and `epoch`, or through a "
+            "RecordRegistry; to release the same records again, give Rounds or a plan at a time"
         )
 
 
@@ -268,7 +268,6 @@ def _require_ids(privacy: Any, persons: Any) -> None:
 
 
 def _require_admitted(course: Course, X: Any, y: Any, persons: Any) -> None:
-    """Refuse records that a later round would refuse."""
     if admits := admits_of(course):
         privacy: Any = course.first.privacy
         how = () if persons is None else (measured_by_person(privacy, persons),)
@@ -276,7 +275,6 @@ def _require_admitted(course: Course, X: Any, y: Any, persons: Any) -> None:
 
 
 def _charge(ledger: Paid, dataset: str | None) -> Charge | None:
-    """Return the account to charge; None for ``"uncharged"``."""
     if isinstance(ledger, str) and ledger == "uncharged" and dataset is None:
         return None
     from privstats.ledger.charges import charge_named

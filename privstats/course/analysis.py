@@ -108,8 +108,8 @@ class Analysis:
         return {name: list(v) if isinstance(v, tuple) else v for name, v in asdict(self).items() if v not in ("", ())}
 
     @property
-    def said(self) -> bytes:
-        """All of it, unambiguously, for a digest."""
+    def content(self) -> bytes:
+        """The fields, encoded unambiguously for a digest."""
         return msgspec.json.encode(asdict(self), order="deterministic")
 
     def family(self, outcome: str, subgroup: str) -> str:

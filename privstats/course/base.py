@@ -31,7 +31,7 @@ Releases: TypeAlias = Sequence[Release | None]
 """The releases of the rounds so far, in order; None for a round that ended without a sum. Its budget is spent."""
 
 PLACEHOLDER = Published("0" * 64)
-"""What a later round's plan has for published values before they are known."""
+"""Stands for a later round's published values before they are known."""
 
 _ROUNDING = 1 + 2.0**-40
 
@@ -259,7 +259,7 @@ def mu_of(plan: Plan) -> float:
 
 
 def history(releases: Releases) -> bytes:
-    """SHA-256 of the releases, in order, in an unambiguous encoding.
+    """Return the SHA-256 of the releases, in order, in an unambiguous encoding.
 
     Example:
         >>> len(ps.course.history([])), ps.course.history([]) == ps.course.history([None])

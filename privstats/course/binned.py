@@ -63,7 +63,7 @@ class Counting:
     sessions: int
 
 
-_COLUMNS_REMEMBERED = 4_096  # of the last sessions: every plan after them asks for their cut points again
+_COLUMNS_REMEMBERED = 4_096  # cached, because every later plan requests the cut points again
 _updated = lru_cache(_COLUMNS_REMEMBERED)(updated)
 _refined = lru_cache(_COLUMNS_REMEMBERED)(refined)
 _cut_points = lru_cache(_COLUMNS_REMEMBERED)(cut_points)
@@ -101,7 +101,7 @@ class Binned(Planned):
         exactly one cell of each of J open columns, whatever it holds and whatever the edges are, so J, and 2 J for two
         records, is the square of a count session's sensitivity (``CountSchema``); edges are a function of released
         counts and public numbers; the rest is sized for its own mu at any cut points, because rows of ``Cells`` have
-        norm 1 at any; and sessions compose (:class:`Course`). A party that lies about its counts moves the cut points,
+        norm 1 at any; and sessions compose (:class:`Course`). A party that reports false counts moves the cut points,
         and with them how well the model does: no noise depends on them.
 
     Example:
@@ -168,7 +168,6 @@ class Binned(Planned):
 
     @property
     def _plan(self) -> Plan:
-        """Plan at the origin of the course that follows."""
         return _origin(self._rest)
 
     @cached_property
@@ -275,12 +274,10 @@ class Binned(Planned):
         return grid, known
 
     def _counts(self, grid: Grid) -> Plan:
-        """Return the plan of counts in these cells."""
         share, rest = self.counting.share, (self._rest.mu / mu_of(self._plan)) ** 2
         return _count_plan(self._plan, grid, rest * share / (1 - share) / self.counting.sessions)
 
     def _behind(self, edges: Mapping[str, Sequence[float]]) -> Planned:
-        """Return the course that follows, its columns closed by these cut points."""
         origin, *_ = fields(self._rest)  # type: ignore[arg-type]
         plan = self._plan
         cells, *maps = plan.schema.transform
@@ -321,7 +318,6 @@ def open_cells(plan: Plan) -> Cells:
 
 
 def _origin(course: Planned) -> Plan:
-    """Return the plan that is the origin of a course."""
     origin, *_ = fields(course)  # type: ignore[arg-type]
     plan: Plan = getattr(course, origin.name)
     return plan
@@ -351,7 +347,7 @@ def _count_plan(plan: Plan, edges: Grid, part: float) -> Plan:
 
 def _signal(plan: Plan, records: int, part: float) -> float:
     """``signal_to_noise`` of a course that costs this part of the plan's mu^2; above 1 where the plan is its rest."""
-    edges = dict.fromkeys(open_cells(plan).open, (-1.0, 0.0, 1.0))  # as many cells as may be have the same noise
+    edges = dict.fromkeys(open_cells(plan).open, (-1.0, 0.0, 1.0))  # any number of cells has the same noise
     noise = _count_plan(plan, edges, part * _USUAL.share / _USUAL.sessions).noise
     assert noise is not None  # noqa: S101  a plan without DP has been refused
     return rounded_down(records / noise.released_sigma(plan.cohort.clients)["T"])

@@ -187,7 +187,6 @@ class Centred(Planned):
         return _calibration_after(self.calibration, sums, Published.of(_scores(have), history(releases)))
 
     def _sums(self, first: Release | None) -> Plan:
-        """Return the plan of the sums after this release of the mean."""
         if first is None:
             return self.plan
         if first.plan != self.first:

@@ -40,7 +40,7 @@ _DECLARED = 3
 
 _KIND = "kind"
 _BASES = ("plan", "course")
-"""Keys of the file of what a course was made of; ``*_digest`` beside each holds it by its digest."""
+"""Keys that name the file of a course's origin; ``*_digest`` next to each holds the origin's digest."""
 _PROMISE, _ANALYSIS = "promise", "analysis"
 
 
@@ -147,17 +147,16 @@ def course_beside(path: str | os.PathLike[str]) -> tuple[Path, Written] | None:
         >>> place.name, course.epochs
         ('ward.toml', 4)
     """
-    path_given = place = Path(path)
+    requested = place = Path(path)
     while (above := place.with_suffix("").with_suffix(place.suffix)) != place and above.is_file() and is_course(above):
         place = above
-    if place == path_given:
+    if place == requested:
         return None
     course = read(place)
-    return (place, course) if path_given.name in texts(place.name, course) else None
+    return (place, course) if requested.name in texts(place.name, course) else None
 
 
 def _with_promise(course: Written, promise: Promise | None) -> Written:
-    """Return the course with its promise, which it must keep."""
     tables: dict[str, Any] = {"promise": promise}
     own = promise is not None and course_kind(course).promise == "own"  # a stream's plan holds it already
     return replace(course, **tables) if own else course  # type: ignore[type-var]
@@ -223,7 +222,8 @@ def _check_promise(course: Written, promise: Promise | None) -> None:
 
 
 def _numbers(cls: type[Any]) -> tuple[str, ...]:
-    """Names of a course's own numbers: its fields but for what it was made of, the promise and the analysis."""
+    """Return the names of a course's own numbers: its fields but for what it was made of, the promise and the
+    analysis."""
     return tuple(field.name for field in fields(cls)[1:] if field.name not in (_PROMISE, _ANALYSIS))
 
 

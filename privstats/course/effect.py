@@ -151,7 +151,7 @@ _MOST_SHARE = 0.3
 _MOST_ROUNDS = 16
 _ROUNDS = 4
 _WHOLE_CLINIC = 20  # records in one arm that do not come about by chance
-_PROPENSITY = 0.4  # of mu^2
+_PROPENSITY = 0.4  # share of mu^2
 
 
 @dataclass(frozen=True)
@@ -312,7 +312,7 @@ class Effect(Planned):
 
     def _content(self) -> bytes:
         content = msgspec.json.encode((self.plan.digest, self.share, self.rounds, self.retries))
-        return content if self.analysis is None else content + self.analysis.said
+        return content if self.analysis is None else content + self.analysis.content
 
     def next(self, releases: Releases) -> Plan | None:
         """Return the plan of session ``len(releases)``; one that ended without a sum is held again while retries last.
@@ -361,7 +361,7 @@ class Effect(Planned):
             DataError: records that do not fit the plan's schema.
             RecordError: a record that cannot be read, has an arm other than 0 and 1, or is in no subgroup.
         """
-        if isinstance(X, Iterator):  # of batches, which are read twice
+        if isinstance(X, Iterator):  # an iterator of batches would be read twice
             X = list(X)
         try:
             self._warn_of_one_arm(X, y, unreadable, measured)
@@ -404,10 +404,10 @@ def _check_numbers(schema: EffectSchema, share: Any, rounds: Any, retries: Any) 
     if rounds is not None and (type(rounds) is not int or not 2 <= rounds <= _MOST_ROUNDS):
         raise PlanError(f"rounds must be a whole number from 2 to {_MOST_ROUNDS}, got {rounds!r}; 4 are usual")
     if not schema.fits_propensity and rounds is not None:
-        raise PlanError("rounds are of a propensity, which a trial knows: leave them out")
+        raise PlanError("rounds applies only where the treatment was not randomised; omit it for a trial")
     if schema.fits_propensity and not share:
-        where = "outcomes may be missing" if schema.missing else "nobody assigned the treatment"
-        raise PlanError(f"share must be above 0 where {where}: outcome lines make it hold")
+        where = "outcomes may be missing" if schema.missing else "the treatment was not randomised"
+        raise PlanError(f"share must be above 0 where {where}: the interval relies on outcome models")
     price = _PROPENSITY / (rounds or _ROUNDS) if schema.fits_propensity else 0.0
     if retries and _last_part(schema, share, retries) < max(share, price):
         raise PlanError(f"{retries} retries leave the last session less than another's price: take fewer")

@@ -31,8 +31,8 @@ from privstats.release import Release
 from privstats.schema import CountSchema, HazardSchema, Schema, narrowed
 from privstats.schema.public_values import Published, Values
 
-_COUNTS = 0.06  # of mu^2; .02 to .15 makes no difference to the ratios
-_FINE_COUNTS = 0.12  # of continuous times, of four times as many cells
+_COUNTS = 0.06  # share of mu^2; the ratios are equally good from .02 to .15
+_FINE_COUNTS = 0.12  # for continuous times, which have four times as many cells
 _ROUNDS = 4
 
 
@@ -107,7 +107,7 @@ class Hazard(Planned):
         rounds: int = _ROUNDS,
         retries: int = 0,
     ) -> Hazard:
-        """The course that keeps a promise as a whole.
+        """Return the course that keeps a promise as a whole.
 
         Args:
             schema: what each round measures.
@@ -126,7 +126,7 @@ class Hazard(Planned):
 
     @classmethod
     def within(cls, whole: Plan, by: str | None = None, rounds: int = _ROUNDS, retries: int = 0) -> Hazard:
-        """The course that keeps a plan's promise as a whole.
+        """Return the course that keeps a plan's promise as a whole.
 
         Args:
             whole: the plan of every round but for its epsilon, at the weights that its schema starts from, as
@@ -143,7 +143,7 @@ class Hazard(Planned):
 
     @staticmethod
     def whole(*, schema: HazardSchema, **terms: Any) -> Plan:
-        """A plan at the weights that follow from its schema alone, for :meth:`within`.
+        """Return a plan at the weights that follow from its schema alone, for :meth:`within`.
 
         Args:
             schema: what each round measures.
@@ -177,7 +177,7 @@ class Hazard(Planned):
         return msgspec.json.encode((self.plan.digest, self.by, self.rounds, self.retries))
 
     def next(self, releases: Releases) -> Plan | None:
-        """The plan after these sessions; a round that ended without a sum publishes its weights again."""
+        """Return the plan after these sessions; a round that ended without a sum publishes its weights again."""
         if not releases:
             return self.first
         counts, have = releases[0], rounds_of(self.plan, releases[1:])
@@ -216,13 +216,13 @@ def require_times(schema: Schema) -> None:
     """
     if isinstance(schema, HazardSchema) and schema.times is None:
         raise PlanError(
-            "times must be said: HazardSchema(..., times='continuous') where people leave at any time in a bin, "
-            "'discrete' where a bin is one visit; else who leaves inside a bin would count in it whole"
+            "times must be stated: HazardSchema(..., times='continuous') where people leave at any time in a bin, "
+            "'discrete' where a bin is one visit; otherwise a person who leaves inside a bin would count as at risk "
+            "for all of it"
         )
 
 
 def _share_of_counts(schema: HazardSchema) -> float:
-    """Return the counts' part of mu^2."""
     return _FINE_COUNTS if schema.times == "continuous" else _COUNTS
 
 
@@ -250,18 +250,20 @@ def first_values(schema: HazardSchema, counts: Release | None = None) -> dict[st
 
 
 def _hazards_of(schema: HazardSchema, counts: Release) -> tuple[Array, Array]:
-    """Cumulative hazards ``(strata, ...)`` of the bins and of the cells of the counts, shrunk to what is known."""
-    found, known = narrowed(counts.plan.schema, CountSchema, ReleaseError(_NO_COUNTS)), schema.counted().variables
-    if found.variables[: len(known)] != known:
+    """Return cumulative hazards ``(strata, ...)`` of the bins and of the cells of the counts, shrunk to what is
+    known."""
+    released, known = narrowed(counts.plan.schema, CountSchema, ReleaseError(_NO_COUNTS)), schema.counted().variables
+    if released.variables[: len(known)] != known:
         raise ReleaseError(_NO_COUNTS)
-    cells = np.asarray(counts.moments.T).reshape(*found.shape(found.tables[0])[:2], schema.baselines, -1)
+    cells = np.asarray(counts.moments.T).reshape(*released.shape(released.tables[0])[:2], schema.baselines, -1)
     sigma = counts.sigma["T"] * cells.shape[3] ** 0.5
     several = [_hazards_in(schema, each, sigma) for each in np.moveaxis(cells.sum(axis=3), 2, 0)]
     return np.stack([bins for bins, _ in several]), np.stack([marks for _, marks in several])
 
 
 def _hazards_in(schema: HazardSchema, by_event: Array, sigma: float) -> tuple[Array, Array]:
-    """Cumulative hazards of one stratum's bins and cells, from its counts ``(cells, events)`` with noise ``sigma``."""
+    """Return cumulative hazards of one stratum's bins and cells, from its counts ``(cells, events)`` with noise
+    ``sigma``."""
     staying, events = np.cumsum(by_event.sum(axis=1)[::-1])[::-1][:-1], by_event[:-1, 1]
     of = schema.in_bin
     starts, within = np.searchsorted(of, np.arange(schema.periods)), float(np.bincount(of).max()) ** 0.5
@@ -283,7 +285,8 @@ _NO_COUNTS = "the first release is no count of this schema's bins and events; gi
 
 
 def hazard_weights(schema: HazardSchema, counts: Release | None, rounds: Sequence[Release]) -> list[Values]:
-    """The weights of every round, and of the next one; steps are shortened to 1 / R, as those of a Poisson regression.
+    """Return the weights of every round, and of the next one; steps are shortened to 1 / R, as those of a Poisson
+    regression.
 
     Args:
         schema: of the rounds.

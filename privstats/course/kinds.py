@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from privstats.schema import Schema
 
 Admits: TypeAlias = Callable[..., None]
-"""Of a course, X, y, what becomes of unreadable records, and what measures those that are not in memory."""
+"""Checks a course, X and y, with the treatment of unreadable records and the function that measures lazy data."""
 
 
 def _never(_: Any, place: int) -> bool:  # noqa: ARG001
@@ -141,7 +141,7 @@ class CourseKind:
 
 
 def _epoch_begins(stream: Stream, place: int) -> bool:
-    """Whether the round is the first of its epoch: a run carries one epoch."""
+    """Return whether the round is the first of its epoch: a run carries one epoch."""
     return stream.nodes[place].epoch != stream.nodes[place - 1].epoch
 
 
@@ -167,7 +167,7 @@ def _stream_why(stream: Stream) -> str:
 
 
 def _effect_why(course: Effect) -> str:
-    last = "adds up what each record says of the effect."
+    last = "adds up each record's influence on the effect."
     if course.outcome is None:
         return f"One session {last}" + (" Others are held if it ends without a sum." if course.retries else "")
     whose = "whose outcome is there" if course.schema.missing else "who is treated"
@@ -180,13 +180,12 @@ def _has_open_columns(schema: Schema) -> bool:
 
 
 def _counts_first(course: Binned) -> Sequence[str]:
-    """Numbers of all rounds, and which of them count."""
+    """Return the numbers of all rounds, and which of them count."""
     counts = course.counting.sessions
     return [f"{place}: counts" if place < counts else f"{place}" for place in range(len(course.priced))]
 
 
 def _hazard_labels(course: Hazard) -> Sequence[str]:
-    """The counts, and the numbers of the rounds."""
     return ["0: counts", *(str(place) for place in range(1, len(course.priced)))]
 
 
@@ -298,7 +297,7 @@ KINDS: dict[str, CourseKind] = by_name(
             "counts for synthetic rows",
             "privstats.contrib.synthetic.course:Synthetic",
             why="The first session counts each column, the next all pairs of columns roughly; the last counts the "
-            "pairs that go together most. Rows that belong to nobody are drawn from these counts.",
+            "pairs that go together most. Rows of no real person are drawn from these counts.",
             asked="synthetic",
         ),
     ],
@@ -315,13 +314,13 @@ def register(kind: CourseKind) -> CourseKind:
         PlanError: its name or its class has a row.
     """
     if kind.name in KINDS or any(kind.type is each.type for each in KINDS.values()):
-        raise PlanError(f"a course kind {kind.name!r}, or one of {kind.type.__name__}, is there; name another")
+        raise PlanError(f"a course kind {kind.name!r}, or one of {kind.type.__name__}, is registered; name another")
     KINDS[kind.name] = kind
     return kind
 
 
 def course_kind(course: Course) -> CourseKind:
-    """The row of a course.
+    """Return the row of a course.
 
     Raises:
         PlanError: its class has none.
@@ -329,17 +328,17 @@ def course_kind(course: Course) -> CourseKind:
     row = _row_of(course)
     if row is None:
         raise PlanError(
-            f"{type(course).__name__} is no kind of course that is known here ({', '.join(KINDS)}): "
+            f"{type(course).__name__} is not a known kind of course ({', '.join(KINDS)}): "
             "privstats.course.kinds.register adds one"
         )
     return row
 
 
 def kind_for(schema: Schema, asked: Container[str]) -> CourseKind:
-    """The row of the course that is meant by a whole plan's schema and the options that were given with it.
+    """Return the row of the course that is meant by a whole plan's schema and the options that were given with it.
 
-    What a plan cannot do without is asked first. An option of one kind alone means it; then the schema's task; then a
-    flag; refinement rounds otherwise.
+    Kinds that the plan requires come first. Then an option of one kind alone selects it; then the schema's task; then
+    a flag; refinement rounds otherwise.
     """
     written = [kind for kind in KINDS.values() if kind.promise is not None]
     needed = (kind for kind in written if kind.means(schema))
@@ -357,7 +356,8 @@ def admits_of(course: Course) -> Admits | None:
 
 
 def _row_of(course: Course) -> CourseKind | None:
-    """The row of its class and of no other, a subclass neither; the classes of other rows are not loaded for it."""
+    """Return the row of its class and of no other, a subclass neither; the classes of other rows are not loaded for
+    it."""
     own = type(course)
     places = (own, f"{own.__module__}:{own.__qualname__}")
     return next((kind for kind in KINDS.values() if kind.place in places and kind.type is own), None)

@@ -27,7 +27,7 @@ from privstats.schema import Schema, ScoreSchema, narrowed
 from privstats.schema.public_values import Published, Values
 
 _MOST_ROUNDS = 64
-_TOLD = 1.5  # times the size of the noise's matrix that information must have along a column, as measured
+_REPORTED = 1.5  # times the size of the noise's matrix that information must have along a column, as measured
 _GENEROUS = 60.0  # largest bound over the mean count without a stated rate: cohorts are larger than samples
 
 
@@ -156,7 +156,7 @@ def _warn_of_bound(schema: ScoreSchema, plan: Plan) -> None:
         return
     records, d = plan.cohort.max_records, schema.features
     sigma = plan.noise.released_sigma(plan.cohort.min_survivors)["H"]
-    least = 3 * _TOLD * d * sigma * math.sqrt(2 * d) / (records * schema.clip_norm**2)
+    least = 3 * _REPORTED * d * sigma * math.sqrt(2 * d) / (records * schema.clip_norm**2)
     usual = schema.rate or schema.outcome / _GENEROUS
     if least > usual:
         warnings.warn(

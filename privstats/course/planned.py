@@ -67,7 +67,6 @@ class Planned:
         raise NotImplementedError
 
     def _content(self) -> bytes:
-        """Return the bytes that the digest covers, encoded unambiguously."""
         raise NotImplementedError
 
     def next(self, releases: Releases) -> Plan | None:

@@ -377,7 +377,7 @@ def _of_classes(first: Plan, records: int, mu: float, rounds: int, module: str |
 def _of_regression(first: Plan, records: int, mu: float, rounds: int, module: str | None, _: float) -> AnyRecipe:
     schema: Any = first.schema
     if module is not None:
-        raise PlanError("a module tells classes apart, and this release has none: leave module out")
+        raise PlanError("a module separates classes, and this release has none: leave module out")
     if (schema.targets, schema.folds) != (1, 1):
         raise PlanError("rounds refine a regression of one target without folds: give targets=1 and folds=1")
     return RidgeRounds(schema, records, mu, rounds, proved=first.validity is not None)
@@ -394,7 +394,7 @@ _REFINED: Mapping[str, _Refined] = {
     "classes": _Refined(_of_classes, recipes.advised_rounds),
     "ridge": _Refined(_of_regression, lambda _: 4),
 }
-"""By the task of the first release's schema."""
+"""Recipes by the task of the first release's schema."""
 
 
 def recipe_for(

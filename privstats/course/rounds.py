@@ -270,7 +270,6 @@ class Rounds(Planned):
 
     @property
     def _begun(self) -> tuple[Plan, ...]:
-        """The plans before the rounds: the first one and that of the mean, if there is one."""
         return (self.first,) if self.mean is None else (self.first, self.mean)
 
     @property

@@ -29,8 +29,8 @@ def spend(
 
     Args:
         course, ledger, dataset, run: what is spent where.
-        sums_only: the ledger is a server's, which releases sums of parties and has no records. Of a stream, each
-            party's own record registry keeps the records apart then.
+        sums_only: the ledger is a server's, which releases sums of parties and has no records. In a stream, each
+            party's own record registry then keeps the records disjoint.
         multiplicity: the most rows that one record may be in (``Ledger.spend``); a stream has a price of its own.
 
     Raises:

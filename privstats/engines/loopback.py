@@ -201,7 +201,6 @@ class _Session:
         return self.ranks.get(peer, peer)
 
     def _begin(self, step: str) -> None:
-        """Deliver the clients' first messages, if the protocol begins with them."""
         self.step = step
         for done, client in enumerate(sorted(range(self.clients), key=self._rank), start=1):
             sent = self._sent(client, self.peers[client].start)
@@ -211,7 +210,6 @@ class _Session:
                 self.progress(step, done, self.clients)
 
     def _ask(self, outbox: Outbox, peer: int) -> None:
-        """Deliver one message to one peer, and its answer to the server."""
         message = self._server(partial(outbox.to, peer))
         self.received[peer] += len(message)
         for arriving in self.network.carry(self.step, peer, "down", message):
@@ -231,7 +229,6 @@ class _Session:
                 self._client(client, message)
 
     def _client(self, client: int, message: bytes) -> list[bytes]:
-        """Return a client's answers; none if it has vanished, or refuses."""
         return self._sent(client, partial(self.peers[client].receive, message))
 
     def _sent(self, client: int, action: Callable[[], list[tuple[str, bytes]]]) -> list[bytes]:

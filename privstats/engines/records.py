@@ -92,11 +92,11 @@ class At(NamedTuple):
 class Tail(NamedTuple):
     """The records and bytes after the known records of a log.
 
-    ``found`` known records exist; the rest has ``size`` bytes from ``start`` on and begins with these complete
+    ``present`` known records exist; the rest has ``size`` bytes from ``start`` on and begins with these complete
     ``records``.
     """
 
-    found: int
+    present: int
     start: int
     records: list[bytes]
     size: int
@@ -179,7 +179,7 @@ class RecordLog:
         for the disk a file may show what no disk holds, and after a power cut lack any page not waited for.
         """
         tail = self.tail(known)
-        if tail.found == known and tail.size:
+        if tail.present == known and tail.size:
             self._file.truncate(tail.start)
             self._count = known
             self.append_many(tail.records)
@@ -262,7 +262,7 @@ class RecordLog:
 
 
 def read_record(path: Path, key: bytes, at: At) -> bytes:
-    """One record of a log, which may be closed.
+    """Return one record of a log, which may be closed.
 
     Raises:
         LocalProtocolError: it is not there, damaged, or another one.

@@ -1,13 +1,13 @@
 """Correct probabilities of a softmax with clipped residuals: the clip's link, as a temperature and shifts.
 
-A record pulls at the weights by ``q_y (p - e_y)``, ``q_y = min(1, c / |p - e_y|)``. Where the classes have the
-probabilities p*, the pulls add up to 0 if ``sum_y p*_y q_y (p - e_y) = 0``, and so
+A record's gradient is ``q_y (p - e_y)``, ``q_y = min(1, c / |p - e_y|)``. If the classes have
+probabilities p*, gradients add up to 0 where ``sum_y p*_y q_y (p - e_y) = 0``, and so
 
     p*_y  is proportional to  p_y max(1, |p - e_y| / c).
 
-A clip keeps badly predicted records from holding the weights back, so p is surer than p*, by more the smaller c is. The
-link holds class by class, and a scorecard needs scores that are sums over columns; so the link is replaced by the
-temperature and the shifts that come nearest to it over the records' scores, which are estimated from released sums.
+A clip weakens the gradient of badly predicted records, so p is more confident than p*; the smaller c, the more. The
+link acts on each class, while a scorecard needs scores that are sums over columns. So the nearest temperature and
+shifts replace the link; nearest is measured over the records' scores, which are estimated from released sums.
 """
 
 from __future__ import annotations
@@ -48,9 +48,9 @@ def unclipped(probabilities: Array, clip: float) -> Array:
 def link_of(whitening: SoftmaxWhitening, sums: NoisyClassSums, weights: Array, clip: float) -> tuple[float, Array]:
     """Return the temperature T and the shifts b, ``(C,)``, by which ``softmax(W u / T + b)`` comes nearest to p*.
 
-    Scores are taken to be normal over the records. Their covariance is that of the whitened directions but the mean's,
-    or of the class means where that is more; their means are those at which p* has the shares of the classes. The
-    shifts are as much of the best ones as the noise of the counts lets through. Computed from releases alone.
+    The scores are assumed normal over the records. Their covariance is that of the whitened directions except the
+    mean's, or that of the class means where this is larger; at their means p* has the shares of the classes. The shifts
+    are the best ones, shrunk by the noise of the counts. Computed from releases alone.
 
     Args:
         whitening, sums: the course's.
@@ -91,7 +91,8 @@ def _covariance(whitening: SoftmaxWhitening, sums: NoisyClassSums, weights: Arra
 
 
 def _scores(covariance: Array, shares: Array, clip: float) -> Array:
-    """Points of a normal law with this covariance, ``(n, C)``, at the mean where p* has the classes' shares."""
+    """Return the points of a normal law with this covariance, ``(n, C)``, at the mean where p* has the classes'
+    shares."""
     C = len(shares)
     values, vectors = np.linalg.eigh(covariance)
     spread = np.sqrt(np.maximum(values, _LEAST_SPREAD**2))

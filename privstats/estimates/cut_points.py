@@ -24,7 +24,7 @@ _LEAST, _MOST = -20, 40
 """Powers of two: values nearer 0 than the one share a cell, and so do those beyond the other."""
 _BLOCKS = (1, 2, 4)
 _GROWS, _STANDS_OUT = 2, 4
-"""Noise deviations that a block beside the run must exceed to join it, and one cell anywhere to be kept."""
+"""Noise deviations that a block next to the run must exceed to join it, and a single cell to be selected."""
 _SIGMA_STEPS, _MASS_STEPS = 1 << 16, 1 << 10
 _SMALL = 4
 _FINER = 16
@@ -322,7 +322,7 @@ def _fitting(found: Occupied, cells: int) -> list[tuple[Cell, Fraction]]:
 
 
 def _gaps(held: Sequence[tuple[Cell, Fraction]]) -> int:
-    return sum(left[1] != right[0] for (left, _), (right, _) in pairwise(held))
+    return sum(one[1] != next_[0] for (one, _), (next_, _) in pairwise(held))
 
 
 def _rounded(points: Sequence[Fraction], alone: Fraction) -> tuple[float, ...]:

@@ -22,7 +22,7 @@ _SMALLEST_SHARE = 1e-3
 _MOST_SHIFT = 3.0
 """Standard errors that what is expected of a variance may count against what is seen of it."""
 _AGREE, _DOUBT = 0.5, 0.25
-"""What is expected of b before the release says anything of it, and the standard deviation of that."""
+"""Prior mean and prior standard deviation of b."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Means:
     Attributes:
         values: shape ``(C, d)``.
         grand: the mean of all records, ``(d,)``.
-        kept: share of the distance to the grand mean that survived shrinkage, ``(C,)``; 1 without noise.
+        retained: share of the distance to the grand mean after shrinkage, ``(C,)``; 1 without noise.
 
     Example:
         >>> from types import SimpleNamespace
@@ -44,7 +44,7 @@ class Means:
 
     values: Array
     grand: Array
-    kept: Array
+    retained: Array
 
 
 def counts(N: Array, sigma: float) -> Array:
@@ -82,11 +82,11 @@ def class_means(evidence: NoisySums, n: Array) -> Means:
     With public records the classes are pulled to ``grand + b^2 p_c`` instead (``grand + b p_c`` where b is above 1),
     p_c the public mean of class c less that of all, and keep as much of their own distance as without. One number b, at
     least 0, is the regression of all released distances on the public ones, so it is known C d times better than an
-    entry of a mean: public records that say nothing of the classes get b near 0, and with it the estimate without them.
+    entry of a mean: public records without information on the classes get b near 0, which is the estimate without them.
     b p_c would have the least squared error; the second b is there because public records are wrong where records vary
     most, which costs a classifier more than noise of the same length that is even in all directions
     (benchmarks/heads/numbers.md). The grand mean moves to that of the public records by a James-Stein factor of its
-    own: its noise is small, but every class shares it, and with it every intercept.
+    own: its noise is small, but it enters every class and every intercept.
 
     Example:
         >>> from types import SimpleNamespace
@@ -115,7 +115,7 @@ def class_means(evidence: NoisySums, n: Array) -> Means:
 
 
 def public_means(rows: Array, labels: NDArray[np.intp], classes: int) -> Array:
-    """Means of public rows per class, ``(C, d)``; NaN for a class without a row.
+    """Return the means of public rows per class, ``(C, d)``; NaN for a class without a row.
 
     Args:
         rows: ``(m, d)``, behind the public map of the release.
@@ -142,9 +142,9 @@ def _directions(public: Array, n: Array) -> tuple[Array, Array]:
 
 
 def _agreement(directions: Array, distance: Array, variance: Array) -> float:
-    """b: the weighted least-squares coefficient of the distances on the public ones, at least 0.
+    """Return b, the weighted least-squares coefficient of the distances on the public ones, at least 0.
 
-    It has variance 1 / energy by the known noise, and is averaged with what is expected of it by their variances.
+    Its variance by the known noise is 1 / energy; b is averaged with its prior, weighted by inverse variances.
     """
     weighted = directions / variance[:, None]
     energy = float((weighted * directions).sum())
@@ -153,7 +153,7 @@ def _agreement(directions: Array, distance: Array, variance: Array) -> float:
 
 
 def _spread(directions: Array) -> float:
-    """Variance of public means between classes, per coordinate; infinite where there is none to be seen."""
+    """Return the variance of public means between classes, per coordinate; infinite for fewer than two classes."""
     classes = np.count_nonzero(directions.any(axis=1))
     return float(np.square(directions).sum()) / (directions.shape[1] * (classes - 1)) if classes > 1 else math.inf
 
@@ -167,7 +167,7 @@ def _moved(public_grand: Array, grand: Array, noise: float, expected: float) -> 
 
 
 def within_scatter(evidence: NoisySums, n: Array) -> Array:
-    """Pooled within-class scatter W = B - sum_c A_c A_c^T / n_c, shape ``(d, d)``.
+    """Return the pooled within-class scatter W = B - sum_c A_c A_c^T / n_c, shape ``(d, d)``.
 
     A_c A_c^T holds sigma_A^2 I of pure noise per class, which is added back. Symmetric; not positive under noise.
 
@@ -205,10 +205,10 @@ def total_scatter(evidence: NoisySums, n: Array) -> Array:
 
 
 def _between_variance(squares: Array, noise: Array, d: int, expected: float = math.inf) -> float:
-    """t^2 from mean squared distances that have expectation t^2 + noise; two rounds of inverse-variance weights.
+    """Return t^2 from mean squared distances with expectation t^2 + noise, in two rounds of inverse-variance weights.
 
-    The posterior mean, of an exponential prior with mean ``expected`` as far as noise alone could hide that much, and
-    by three errors at most: beyond, the release knows better.
+    The posterior mean under an exponential prior with mean ``expected``, where noise alone could hide that much. It
+    moves the estimate by at most three standard errors: beyond, the release is more informative than the prior.
     """
     _, noise_error = _weights_and_error(noise, d)
     shift = noise_error * (_MOST_SHIFT if noise_error >= _MOST_SHIFT * expected else noise_error / expected)
@@ -241,7 +241,7 @@ class Spectrum:
         values: shape ``(d,)``, ascending order of the noisy eigenvalues, never negative.
         vectors: orthonormal columns, ``(d, d)``.
         lost: estimated share of the signal (squared spread of the eigenvalues) that noise made unrecoverable, 0..1;
-            never below its own standard error allows.
+            at least what its own standard error allows.
         risk: estimated squared Frobenius error of the estimate.
 
     Example:
@@ -258,7 +258,8 @@ class Spectrum:
 
 
 def positive_part(estimate: Array | float, error: Array | float) -> Array:
-    """Posterior mean of a quantity known to be >= 0, given an unbiased Gaussian estimate and its standard error.
+    """Return the posterior mean of a quantity known to be >= 0, given an unbiased Gaussian estimate and its standard
+    error.
 
     The mean of N(estimate, error^2) truncated to [0, inf): always above 0 where error > 0, and ``max(estimate, 0)``
     where error is 0. A hard ``max`` would send weak evidence to 0; this shrinks it to a small positive number.
@@ -434,12 +435,12 @@ class WienerFit:
 
 
 def denoised_solve(evidence: NoisyGram, penalty: float | None = None) -> WienerFit:
-    """Posterior mean of the weights under a Gaussian prior, given noisy G and h (benchmarks/heads/numbers.md).
+    """Return the posterior mean of the weights under a Gaussian prior, given noisy G and h.
 
     ``w = sum_i q_i g_i / (g_i^2 + (s_noise^2 / s_w^2) g_i + tau^2 / s_w^2) q_i^T h`` with G-hat = sum_i g_i q_i q_i^T
     and ``tau^2 = sigma_h^2 + s_w^2 risk(G-hat) / d``, averaged over (s_w^2, s_noise^2), weighted by how well each pair
     explains h. G-hat is linear shrinkage to a multiple of the identity or the denoised spectrum, whichever explains h
-    better. Without noise this is ridge regression with penalty s_noise^2 / s_w^2.
+    better. Without noise this is ridge regression with penalty s_noise^2 / s_w^2 (benchmarks/heads/numbers.md).
 
     Args:
         evidence: centred, without a constant column.
@@ -541,7 +542,7 @@ class NoisySums(Protocol):
         ...
 
     def noise(self, statistic: str) -> float:
-        """Noise standard deviation of N, A or B."""
+        """Return the noise standard deviation of N, A or B."""
         ...
 
 

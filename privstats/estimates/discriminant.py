@@ -1,7 +1,7 @@
 """Linear discriminant analysis from noisy class sums, its shrinkage, and the map by which a course calibrates it.
 
 The computation of ``heads.LDA``, as a function of real numbers: the course that sums how sure a discriminant is must
-publish the very scores that the head gives, and the head must read the sums as the course published them. Shrinkage
+publish exactly the scores that the head computes, and the head must read the sums as published. Shrinkage
 corrects for few records; ``denoise`` removes what the mechanism added.
 """
 
@@ -19,7 +19,7 @@ from privstats.estimates import denoise
 from privstats.estimates.denoise import Array, NoisySums, denoise_spectrum
 
 _PART = 0.25
-"""What published scores are of the head's: discriminants are bold, and the factors end at .3 and 4.5."""
+"""Scale of the published scores relative to the head's: discriminants are overconfident; factors end at .3 and 4.5."""
 _SPREAD_OF_TEMPERATURE = 0.7
 """Prior standard deviation of the logarithm of a discriminant's temperature."""
 
@@ -81,9 +81,9 @@ class Discriminant:
 
 
 def published_weights(coef: Array, intercept: Array) -> Array:
-    """W, ``(C, d + 1)``: scores ``W u`` of ``u = (sqrt(1 - a^2) x, a)``, a quarter of ``coef x + intercept``, |x| = 1.
+    """Return W, ``(C, d + 1)``: ``W u`` is a quarter of ``coef x + intercept``, ``u = (sqrt(1 - a^2) x, a)``, |x| = 1.
 
-    Less what all classes share, which no probability depends on, so that the published integers are fine enough.
+    The part that all classes share is subtracted: no probability depends on it, and the published integers are finer.
 
     Args:
         coef: ``(C, d)``.
@@ -143,7 +143,7 @@ def round_prior(d: int, n: Array | float) -> Any:
 
 
 def shrink_values(values: Array, n: float, shrinkage: Shrinkage) -> tuple[Array, float]:
-    """Eigenvalues pulled toward their mean, ``(1 - a) l + a mean(l)``, and the intensity a that was used."""
+    """Return eigenvalues pulled toward their mean, ``(1 - a) l + a mean(l)``, and the intensity a that was used."""
     if shrinkage is None:
         intensity = 0.0
     elif shrinkage == "auto":
@@ -156,7 +156,7 @@ def shrink_values(values: Array, n: float, shrinkage: Shrinkage) -> tuple[Array,
 
 
 def conditioned(values: Array, step: float = 0.0) -> Array:
-    """Eigenvalues (last axis) that can be inverted: floored relative to their mean, or all 1 where all are 0.
+    """Return eigenvalues (last axis) that can be inverted: floored relative to their mean, or all 1 where all are 0.
 
     A direction without variance (a constant coordinate, fewer records than dimensions) gets a small variance and not
     an infinite weight, so exactly singular covariances need no special case anywhere.
@@ -183,7 +183,5 @@ def log_priors(priors: Any, n: Array) -> Array:
     else:
         weights = np.asarray(priors, dtype=np.float64)
         if weights.shape != n.shape:
-            raise HeadError(
-                f"priors must be 'counts', 'uniform' or {len(n)} positive numbers, one per class that is left"
-            )
+            raise HeadError(f"priors must be 'counts', 'uniform' or {len(n)} positive numbers, one per remaining class")
     return np.asarray(np.log(weights / weights.sum()))

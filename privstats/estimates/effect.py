@@ -39,8 +39,8 @@ class ArmSums:
 def ridge_line(G: Array, h: Array, sigma: float) -> Array:
     """Return the line of one arm, ``(d,)``: least squares with eigenvalues of G raised by the noise's possible share.
 
-    The penalty is the size of the noise matrix, sigma sqrt(2 d), so that no direction that noise hides is read. Without
-    noise it is least squares, and 0 along columns that are exactly collinear.
+    The penalty is the size of the noise matrix, sigma sqrt(2 d), so directions hidden by noise get little weight.
+    Without noise it is least squares, and 0 along columns that are exactly collinear.
     """
     values, vectors = np.linalg.eigh(G)
     raised = np.maximum(values, 0.0) + penalty(sigma, len(G))
@@ -70,7 +70,7 @@ def outcome_lines(sums: ArmSums, half: float) -> Array:
 
 
 def ratio_guess(sums: ArmSums, lines: Array, half: float) -> float:
-    """Return the ratio of the lines' means over all records, drawn to 1 as far as noise hides the means.
+    """Return the ratio of the lines' means over all records, shrunk toward 1 as far as noise hides the means.
 
     Args:
         sums: of both arms.

@@ -105,12 +105,13 @@ _STRETCHES = np.linspace(0.0, 1.0, 4)
 _RESOLUTION = 0.35  # half the way between two energies, so that one of them always fits
 _SHAPE = 0.05  # residuals need not be Gaussian: a share within the clip is no better known than by this part of it
 _CAUTION = 0.25
-_LEAST_SHARE = 1e-9  # what can be divided by
+_LEAST_SHARE = 1e-9  # avoids division by 0
 _TINY = float(np.finfo(np.float64).tiny)
 
 
 def _widths(points: Array) -> Array:
-    """Probabilities of points on (0, 1) that discretise a uniform law: the lengths of the cells between their
+    """Return the probabilities of points on (0, 1) that discretise a uniform law: the lengths of the cells between
+    their
     midpoints."""
     edges = np.concatenate([[0.0], (points[1:] + points[:-1]) / 2, [1.0]])
     return np.asarray(np.diff(edges))
@@ -199,7 +200,7 @@ class KalmanBank:
         return np.asarray(self.belief @ self.weights)
 
     def energies(self, point: Array, curvature: Array) -> Array:
-        """Mean square of a residual at these weights under every hypothesis, ``(H,)``."""
+        """Return the mean square of a residual at these weights under every hypothesis, ``(H,)``."""
         away = self.variance + np.square(self.weights - point)
         return np.asarray(self.unexplained + self.stretch * (away @ curvature))
 
@@ -293,7 +294,7 @@ class Curvature:
         return np.asarray(self.vectors @ ((self.vectors.T @ gradient) / self.values))
 
     def noise(self, sigma: Array | float) -> Array:
-        """Standard deviations, ``(k,)``, of :meth:`solved` of noise of standard deviations sigma."""
+        """Return standard deviations, ``(k,)``, of :meth:`solved` of noise of standard deviations sigma."""
         inverse = (self.vectors / self.values) @ self.vectors.T
         return np.asarray(np.sqrt(np.square(inverse) @ np.square(np.broadcast_to(sigma, self.values.shape))))
 

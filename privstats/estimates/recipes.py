@@ -130,8 +130,8 @@ class SoftmaxRecipe:
         ``v = sigma^2 / (2 n^2) + 1 / (d^2 n)``: the noise's, ``sigma = 1 / mu_B``, and the sample's, where rows have no
         direction. A symmetric matrix of such entries has eigenvalues up to ``2 sqrt(d v)`` from those of its mean
         (Wigner's semicircle; for the sample alone the edge of Marchenko and Pastur to first order in sqrt(d / n)), so
-        ``phi = 2 d sqrt(d v) = sqrt(4 d / n + 2 d^3 / (n mu_B)^2)``. Above 1, where eigenvalues tell nothing below
-        their mean, phi is 1. It follows from public numbers alone, and so does what it changes.
+        ``phi = 2 d sqrt(d v) = sqrt(4 d / n + 2 d^3 / (n mu_B)^2)``. Above 1, where eigenvalues carry no information
+        below their mean, phi is 1. It follows from public numbers alone, and so does what it changes.
 
         Example:
             >>> from privstats.estimates.recipes import SoftmaxRecipe
@@ -187,7 +187,7 @@ _LEAST_CERTAINTY = 40.0  # n mu below which sizes are fixed, not learned
 _LEAST_SHARE = 1 / 64
 _WIDEST_AVERAGED = 1.25
 _COUNT_SHARE = 0.05
-_UNREAD_SHARE = 0.001  # of a sum that a round has and a fixed schedule does not read
+_UNREAD_SHARE = 0.001  # budget share of a sum that a fixed schedule does not read
 
 
 @dataclass(frozen=True)
@@ -227,14 +227,14 @@ class RidgeRecipe:
     def descends(self) -> bool:
         """Whether a fixed schedule of steps follows the rounds, and no filters: for n mu below 40.
 
-        All that a sum can tell of one number is known to 1 / (n mu) of its range then, and a round's part of it hides
-        how many residuals are within a clip, so filters would guess the size of everything that they need.
+        There a sum shows a number only to 1 / (n mu) of its range. A round has a part of that budget, in which noise
+        hides the number of residuals within a clip, so filters would have to guess every quantity that they need.
         """
         return self.records * self.mu < _LEAST_CERTAINTY
 
     @property
     def many(self) -> bool:
-        """Whether filters average over rounds: from twelve on. Of fewer each has to bring them near."""
+        """Whether filters average over rounds: from twelve on. With fewer, each round must bring them near."""
         return self.rounds >= _MANY_ROUNDS
 
     @property
@@ -262,8 +262,8 @@ class RidgeRecipe:
             return _LEAST_SHARE
         return min(0.3, max(0.08, 0.3 * math.sqrt(self.signal / 2)))
 
-    def stride(self, taken: int, noise: float = 1.0) -> float:
-        """Return the factor of the next step after ``taken`` rounds, in units of ``Y d / R`` times the mean of ``clip(y
+    def stride(self, steps: int, noise: float = 1.0) -> float:
+        """Return the factor of the next step after ``steps`` rounds, in units of ``Y d / R`` times the mean of ``clip(y
         - w'x) u / c``.
 
         The factor falls as the root of the remaining part of T, from ``3 z / (8 d T) min(1, z / (2 sqrt d))``, at most
@@ -274,12 +274,12 @@ class RidgeRecipe:
         (:class:`~privstats.estimates.denoise.NoisyMean`).
 
         Args:
-            taken: rounds before.
+            steps: number of rounds before.
             noise: this release's noise over that of a central release under add-remove, at least 1.
         """
         certainty = self.records * self.mu / noise
         first = 0.375 * certainty / (self.features * self.rounds) * min(1.0, certainty / (2 * math.sqrt(self.features)))
-        return min(first, 1 / self.features) * math.sqrt(max(0.0, 1 - taken / self.rounds))
+        return min(first, 1 / self.features) * math.sqrt(max(0.0, 1 - steps / self.rounds))
 
     @property
     def release_shares(self) -> dict[str, float]:
@@ -315,9 +315,9 @@ class RidgeRecipe:
         between 1/4 and 2, with k the count's share and m = 1. Under strong noise g is small, so that little more than
         signs remain; with little noise only outliers are clipped.
 
-        Of many rounds noise averages out, and the sampling error does not. So for these m = sqrt T, as far as that
-        widens the clip to 1.25 at most: behind a wider one few residuals are clipped, and the tenth of the records that
-        may be missing look like them.
+        Over many rounds noise averages out, and the sampling error does not. So many rounds have m = sqrt T, as far as
+        that widens the clip to 1.25 at most: behind a wider one few residuals are clipped, and the tenth of the records
+        that may be missing look like them.
         """
         alone = self._width(1.0)
         return max(alone, min(self._width(math.sqrt(self.rounds)), _WIDEST_AVERAGED)) if self.many else alone
@@ -331,7 +331,7 @@ class RidgeRecipe:
         return float(g[int(((noise + square) / np.square(within)).argmin())])
 
     @property
-    def kept(self) -> float:
+    def mean_length(self) -> float:
         """Value of b = max(1/2, g / 2), and 1 for few rounds: the part of its length that a row of mean square length
         keeps.
 

@@ -24,14 +24,14 @@ _SIGN_CLIP = 0.05
 class RidgeWhitening:
     """The public map of all gradient rounds, ``u(x) = M'x / B``, shortened to norm 1 (a regression needs the length).
 
-    ``M = V diag P`` with ``P = (l + .3 mean l)^(-1/2)`` and ``B = b sqrt(sum l P^2)``. What is published is
-    ``V diag P V' / B``, which neither signs nor nearly equal eigenvalues move.
+    ``M = V diag P`` with ``P = (l + .3 mean l)^(-1/2)`` and ``B = b sqrt(sum l P^2)``. The published matrix is
+    ``V diag P V' / B``, which neither signs nor nearly equal eigenvalues change.
 
     Attributes:
         vectors: V, ``(d, d)``, orthonormal columns.
         values: l, ``(d,)``, denoised eigenvalues of G / n.
         scale: P, ``(d,)``, all above 0.
-        kept: b, the part of its length that a row of root mean square length keeps.
+        mean_length: b, the part of its length that a row of root mean square length keeps.
 
     Example:
         >>> from privstats.estimates.regression import RidgeWhitening
@@ -47,7 +47,7 @@ class RidgeWhitening:
     vectors: Array
     values: Array
     scale: Array
-    kept: float
+    mean_length: float
 
     @classmethod
     def of(cls, recipe: RidgeRecipe, sums: NoisyGram, mean: NoisyMean | None = None) -> RidgeWhitening:
@@ -76,12 +76,12 @@ class RidgeWhitening:
             trace = float(positive_part(np.trace(sums.G) / (n * d), sums.sigma_G / (n * math.sqrt(d))))
             level = min(max(trace, _LEAST_EIGENVALUE * recipe.clip_norm**2), most)
         values = values * (level / values.mean())
-        return cls(vectors, values, (values + 0.3 * level) ** -0.5, recipe.kept)
+        return cls(vectors, values, (values + 0.3 * level) ** -0.5, recipe.mean_length)
 
     @property
     def length(self) -> float:
         """B = b sqrt(sum l P^2), the part b of the root mean square of ``|M'x|``."""
-        return self.kept * math.sqrt(float(self.values @ np.square(self.scale)))
+        return self.mean_length * math.sqrt(float(self.values @ np.square(self.scale)))
 
     @property
     def matrix(self) -> Array:
@@ -102,7 +102,7 @@ class RidgeWhitening:
         return np.asarray(Z / np.maximum(norm, 1.0))
 
     def published(self, weights: Array) -> Array:
-        """Weights on the original features, ``w = M W / B``, ``(d,)``."""
+        """Return weights on the original features, ``w = M W / B``, ``(d,)``."""
         return np.asarray(self.vectors @ (self.scale * weights) / self.length)
 
 
@@ -141,17 +141,17 @@ class DescentState:
     Attributes:
         weights: ``(d,)``, in the coordinates of M.
         clip: c, the bound of residuals, the same in every round.
-        taken: rounds so far.
+        steps: number of steps so far.
 
     Example:
         >>> from privstats.estimates.regression import DescentState
-        >>> DescentState(weights=np.zeros(2), clip=0.05).taken
+        >>> DescentState(weights=np.zeros(2), clip=0.05).steps
         0
     """
 
     weights: Array
     clip: float
-    taken: int = 0
+    steps: int = 0
 
 
 def ridge_started(recipe: RidgeRecipe, sums: NoisyGram, whitening: RidgeWhitening) -> RidgeState | DescentState:
@@ -230,11 +230,11 @@ def ridge_refined(
     if isinstance(state, DescentState):
         noise = max(1.0, sigma[0] * recipe.round_mu * math.sqrt(recipe.round_shares["g"]) / state.clip)
         direction = whitening.vectors.T @ gradient / (recipe.records * state.clip)
-        step = recipe.stride(state.taken, noise) * recipe.target_bound * recipe.features * whitening.kept * direction
-        return DescentState(state.weights + step, state.clip, state.taken + 1)
+        length = recipe.stride(state.steps, noise) * recipe.target_bound * recipe.features * whitening.mean_length
+        return DescentState(state.weights + length * direction, state.clip, state.steps + 1)
     n, diagonal, point = recipe.records, whitening.curvature, state.weights
     filters = state.filters.counted(point, (within / n, sigma[1] / n), state.clip, n, diagonal)
-    shares, scale = filters.within(point, state.clip, diagonal), n * whitening.kept
+    shares, scale = filters.within(point, state.clip, diagonal), n * whitening.mean_length
     direction, noise, share = whitening.vectors.T @ gradient / scale, sigma[0] / scale, float(filters.belief @ shares)
     history = state.history.on(point, direction / share, noise / share)
     curvature = history.curvature(diagonal)

@@ -10,7 +10,8 @@ from privstats.estimates.denoise import Array
 
 
 def start(features: int, family: str, rate: float | None, constant: float | None) -> Array:
-    """Weights of the first round, ``(d,)``: 0, or the link of the guessed ``rate`` on the constant, the last column.
+    """Return the weights of the first round, ``(d,)``: 0, or the link of the guessed ``rate`` on the constant, the last
+    column.
 
     Example:
         >>> from privstats.estimates.score import start

@@ -110,16 +110,17 @@ class SoftmaxWhitening:
         return np.hstack([math.sqrt(1 - INTERCEPT**2) * unit, np.full_like(norm, INTERCEPT)])
 
     def published(self, weights: Array) -> Array:
-        """Weights ``(C, k)`` in the published coordinates: ``W V'``, the last column apart."""
+        """Return weights ``(C, k)`` in the published coordinates: ``W V'``, the last column apart."""
         return np.hstack([weights[:, :-1] @ self.vectors.T, weights[:, -1:]])
 
     def turned(self, gradient: Array) -> Array:
-        """A gradient ``(C, k)`` from the published coordinates back to those of the filter; noise stays as it is."""
+        """Return a gradient ``(C, k)`` from the published coordinates back to those of the filter; noise stays as it
+        is."""
         return np.hstack([gradient[:, :-1] @ self.vectors, gradient[:, -1:]])
 
 
 def started(recipe: SoftmaxRecipe, sums: NoisyClassSums, whitening: SoftmaxWhitening) -> Filter:
-    """The filter after its first update, which costs nothing: at W = 0 the gradient follows from N and A.
+    """Return the filter after its first update, which costs nothing: at W = 0 the gradient follows from N and A.
 
     There ``p = 1 / C`` for every record, so the sum of ``(p - e_y) u'`` is the mean of all class sums less each,
     mapped by M and stretched to the norm of u; in the last column, ``a`` times the same of the counts.
@@ -195,7 +196,7 @@ def class_curvature(
 
     The Hessian of class c is ``E p_c (1 - p_c) u u'``. A common class has the mean curvature, ``(h + lambda) Kd``; a
     rare one has ``(h r_c + lambda) Kd`` with ``r_c = v_c / mean v``, ``v_c = pi_c (1 - pi_c)`` of the noisy counts, so
-    its steps are as long as its own loss asks for.
+    its steps have the length that its own loss requires.
 
     The steps are so long only where a gradient exceeds its noise. A step of the filter is
     ``S cur / (1.5 S cur^2 + s^2)`` times the gradient: as a function of cur it is longest at ``cur = s / sqrt(1.5 S)``,
@@ -239,7 +240,8 @@ def class_curvature(
 
 
 def hessian_scale(recipe: SoftmaxRecipe, sums: NoisyClassSums, kappa: float) -> float:
-    """The mean of ``p (1 - p)`` over records and classes, from a round's kappa; held above what noise could hide.
+    """Return the mean of ``p (1 - p)`` over records and classes, from a round's kappa; kept above the level that noise
+    could hide.
 
     Example:
         >>> from privstats.estimates.denoise import NoisyClassSums
@@ -275,7 +277,7 @@ def _updated(
 
 
 def averaged(whitening: SoftmaxWhitening, weights: Array, coef: Array, intercept: Array) -> Array:
-    """Weights moved by .15 to those of a linear discriminant of the class release, at the length of the former.
+    """Return weights moved by .15 to those of a linear discriminant of the class release, at the length of the former.
 
     Args:
         whitening: the course's.
@@ -339,7 +341,8 @@ def coefficients(weights: Array) -> tuple[Array, Array]:
 
 
 def balanced(weights: Array, counts: Array) -> Array:
-    """Weights ``(C, k)`` for classes that are equally likely: ``log(counts) / a`` is taken from the last column.
+    """Return weights ``(C, k)`` for classes that are equally likely: ``log(counts) / a`` is subtracted from the last
+    column.
 
     Args:
         weights: for classes as likely as they were among the records.

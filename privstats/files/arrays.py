@@ -25,7 +25,7 @@ MOST_BYTES = 16 << 30
 """The most that the arrays of one file may hold together."""
 
 _GROWS = {zipfile.ZIP_STORED: 1, zipfile.ZIP_DEFLATED: 1032}
-"""By compression, how many bytes one byte can stand for at most."""
+"""Maximum number of bytes that one compressed byte expands to, by compression."""
 
 _SUFFIX = ".npy"
 _FEWER = "give fewer records, or a CSV or Parquet file, which is read in parts"
@@ -38,11 +38,11 @@ _DAMAGED += (RuntimeError, SyntaxError, TokenError, struct.error, zipfile.BadZip
 def read_arrays(
     path: str | os.PathLike[str], pick: Callable[[Collection[str]], Iterable[str]] = tuple
 ) -> Mapping[str, NDArray[Any]]:
-    """Arrays of an npz file, by name; nothing in it is executed.
+    """Return the arrays of an npz file, by name; nothing in it is executed.
 
     Args:
         path: the file.
-        pick: of the names in it, those to read; all of them where omitted. What it raises is passed on.
+        pick: selects the names to read; all if omitted. Its errors are passed on.
 
     Raises:
         DataError: it cannot be read as plain arrays, or an array claims more bytes than it has, than 16 GiB with the

@@ -86,7 +86,7 @@ def require_folder(folder: Path, what: str) -> None:
     if not folder.is_dir():
         raise PrivstatsError(f"{what}: there is no folder {folder}; make it, or name another place")
     if not os.access(folder, os.W_OK | os.X_OK):
-        raise PrivstatsError(f"{what}: nobody may write to {folder} from this account; name another place")
+        raise PrivstatsError(f"{what}: this account may not write to {folder}; name another place")
 
 
 def atomic_write(path: str | os.PathLike[str], data: bytes, *, shared: bool = False, durable: bool = True) -> None:

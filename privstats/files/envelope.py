@@ -330,7 +330,7 @@ def is_signed_by(path: str | os.PathLike[str], signed_by: Verifier, error: type[
     data, place = read_bounded(path, error, "privstats report"), signature_path(path)
     if not place.exists():
         raise error(
-            f"cannot read {place}: no signature lies beside {path}; who made it writes one with "
+            f"cannot read {place}: no signature is stored next to {path}; who made it writes one with "
             f"`privstats identity sign {quote(str(path))} --key IDENTITY.PEM`"
         )
     beside = read_bounded(place, error, "privstats report --sign")

@@ -24,7 +24,7 @@ Words: TypeAlias = NDArray[np.uint64]
 
 
 def packed_bytes(size: int, bits: int) -> int:
-    """Bytes of ``size`` entries of ``bits`` bits: padded to a whole byte once."""
+    """Return the bytes of ``size`` entries of ``bits`` bits: padded to a whole byte once."""
     return (size * bits + 7) // 8
 
 
@@ -43,7 +43,7 @@ def pack(lane: Lane, bits: int) -> bytes:
 
 
 def unpack(data: bytes | memoryview | Bytes, size: int, bits: int) -> Lane:
-    """Inverse of :func:`pack_into`: uint32 (bits <= 32) or uint64 entries, shape ``(size,)``."""
+    """Return the inverse of :func:`pack_into`: uint32 (bits <= 32) or uint64 entries, shape ``(size,)``."""
     little = np.zeros(size, "<u4" if bits <= 32 else "<u8")
     wire = np.frombuffer(data, np.uint8, packed_bytes(size, bits))
     for entries, where in _tiles(size, bits):
@@ -57,7 +57,6 @@ def entries_of(data: bytes | memoryview | Bytes, size: int, bits: int) -> Lane:
 
 
 def _tiles(size: int, bits: int) -> Iterator[tuple[slice, slice]]:
-    """Entries and bytes of every tile."""
     for start in range(0, size, TILE):
         stop = min(start + TILE, size)
         yield slice(start, stop), slice(packed_bytes(start, bits), packed_bytes(stop, bits))
@@ -115,7 +114,7 @@ def _unaligned(wire: Bytes, width: int) -> Lane:
 
 
 def _column(little: Lane, width: int, column: int) -> Lane:
-    """Bytes ``column`` to ``column + width`` of every entry, as a strided view."""
+    """Return bytes ``column`` to ``column + width`` of every entry, as a strided view."""
     return little.view(f"<u{width}")[column // width :: little.dtype.itemsize // width]
 
 
@@ -131,7 +130,7 @@ def _gather_bits(eight: Lane, bits: int) -> Words:
 
 
 def _spread_bits(words: Words, bits: int) -> Bytes:
-    """Inverse of :func:`_gather_bits`: eight bytes per word."""
+    """Return the inverse of :func:`_gather_bits`: eight bytes per word."""
     for field, filled in ((32, 4 * bits), (16, 2 * bits), (8, bits)):
         upper = words & _every(2 * field, ((1 << filled) - 1) << filled)
         words = words ^ upper | upper << np.uint64(field - filled)

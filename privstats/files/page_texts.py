@@ -76,7 +76,6 @@ def checked_texts(texts: object) -> dict[str, Any]:
 
 
 def _lines(plain: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
-    """Yield every text's kind, place and value."""
     for language, texts in plain.items():
         where = f"devices.texts.{language}"
         if "title" in texts:
@@ -114,4 +113,4 @@ def check_questions(texts: Mapping[str, Any], schema: object) -> None:
                     f"{', '.join(values) or 'it has none, a number is asked, so leave answers out'}"
                 )
             if len({label.casefold() for label in labels.values()}) < len(labels):
-                raise PlanError(f"{where}.answers has one text for two values: a person could not tell them apart")
+                raise PlanError(f"{where}.answers has one text for two values: a person could not distinguish them")

@@ -30,7 +30,7 @@ class Scored(Protocol):
     calibration: Any
 
     def to_rows(self) -> list[dict[str, Any]]:
-        """Every measure with its interval."""
+        """Return every measure with its interval."""
 
 
 class Described:
@@ -73,8 +73,7 @@ class Described:
 
 
 _UNKNOWN = (
-    "Unknown, because sums do not hold it: whose records these are, how they were chosen, and for which groups the "
-    "model is better or worse.",
+    "Not in the sums: who the records are of, how they were chosen, and for which groups the model is better or worse.",
     "Columns of new records must mean the same: the model gives a prediction for any row.",
 )
 
@@ -116,7 +115,7 @@ def _outputs(head: Any) -> Iterator[str]:
     if only is not None:
         yield (
             f"**At the mean of every class it predicts {labels[only]}.** Noise or the clip may hide how the classes "
-            f"differ, or the others are rare: {RARE}. How well it orders records, their AUC says."
+            f"differ, or the others are rare: {RARE}. The AUC shows how well it orders records."
         )
     elif _has_rare(head):
         yield f"One class or more is rare: {RARE}."
@@ -124,7 +123,7 @@ def _outputs(head: Any) -> Iterator[str]:
     if known is not None and len(known) == _PAIR:
         yield (
             f'`predict(X, threshold="prevalence")` gives {labels[1]} from a probability of {known[1]:.3g} on, its '
-            "share among the training records as far as the noise tells."
+            "share among the training records, up to noise."
         )
     yield from _probabilities(head)
 
@@ -223,7 +222,7 @@ def _picture(found: Any) -> Iterator[str]:
     yield "```text"
     for low, high, records, right in zip(found.edges[:-1], found.edges[1:], found.records, found.right, strict=True):
         place = round(_WIDTH * (low + high) / 2)
-        bar = list("#" * round(_WIDTH * min(max(right.value, 0.0), 1.0)) if right.told else "?")
+        bar = list("#" * round(_WIDTH * min(max(right.value, 0.0), 1.0)) if right.reported else "?")
         bar += " " * (_WIDTH + 1 - len(bar))
         bar[place] = "|"
         yield f"{low:.3f} to {high:.3f}  {''.join(bar)}  {max(records, 0):,.0f} records"

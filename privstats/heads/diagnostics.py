@@ -24,13 +24,13 @@ RARE = (
     "To find its records, flag those whose probability of it is above its share of the records; or, where the head "
     "has it, set priors='uniform', which costs no privacy"
 )
-"""What a low balanced accuracy beside a large area means, and what to do."""
+"""The meaning of a low balanced accuracy with a large AUC, and the remedy."""
 
-_TOLD = 1e-6
-"""Of the mean square: variances above it leave four digits of a fourth central moment in float64."""
+_ROUNDING = 1e-6
+"""Share of the mean square: variances above it leave four digits of a fourth central moment in float64."""
 
 _FEW = 20
-"""Rows of one prediction of which nothing is said."""
+"""Number of rows below which a prediction causes no warning."""
 
 _SOME = 1024
 """Rows of which probabilities are looked at."""
@@ -39,10 +39,10 @@ _MANY, _CHANCE = 100, 1e-6
 """Rows of one class by chance: how many there must be, and how unlikely, for a word about them."""
 
 _OTHERS = 0.05
-"""The share of rows in other classes, by its own probabilities, from which a head that predicts none is told of."""
+"""Expected share of rows in other classes from which a head that predicts one class causes a warning."""
 
 _CONSTANT = 2.0**-20
-"""Of the largest range: eight roundings of float32, in which encoders compute. MiniLM has columns of 2**-24."""
+"""Share of the largest range: eight roundings of float32, in which encoders compute. MiniLM has columns of 2**-24."""
 
 _LIKE = 100.0
 """Ranges of columns that differ by at most this factor are alike enough for shrinkage toward a round covariance."""
@@ -140,7 +140,8 @@ class Homogeneity:
 
 
 def log_likelihood(head: Classifier, X: Any, y: Any) -> float:
-    """Mean log probability of the true labels, nats per record, at most 0; -inf if one was given probability 0.
+    """Return the mean log probability of the true labels, nats per record, at most 0; -inf if one was given probability
+    0.
 
     Raises:
         DataError: a label that the head does not know (it may have been suppressed).
@@ -158,7 +159,8 @@ def log_likelihood(head: Classifier, X: Any, y: Any) -> float:
 
 
 def expected_calibration_error(head: Classifier, X: Any, y: Any, bins: int = 15) -> float:
-    """Mean gap between confidence and accuracy over ``bins`` equal intervals of confidence, weighted by records; 0..1.
+    """Return the mean gap between confidence and accuracy over ``bins`` equal intervals of confidence, weighted by
+    records; 0..1.
 
     Guo, Pleiss, Sun and Weinberger 2017, section 2.
 
@@ -294,7 +296,7 @@ def _sign_of_one_class(head: Any, means: Array, rows: Array, only: int) -> str |
 
 
 def quiet_about(y: Any) -> AbstractContextManager[Any]:
-    """No word of one class where all labels are of one: the caller knows."""
+    """Suppress the one-class warning where all labels are of one class, as the caller knows."""
     if len(np.unique(np.asarray(y))) > 1:
         return nullcontext()
     return warnings.catch_warnings(action="ignore", category=OneClassWarning)
@@ -320,7 +322,7 @@ def warn_of_unlike_columns(head: str, X: Array) -> None:
 
 
 def class_indices(head: Classifier, y: Any) -> NDArray[np.intp]:
-    """Indices of labels in ``head.classes_``, shape ``(n,)``.
+    """Return the indices of labels in ``head.classes_``, shape ``(n,)``.
 
     Raises:
         DataError: a label that the head does not know.
@@ -347,13 +349,12 @@ def _shape_of(step: float, mean: Array, square: Array, cube: Array, fourth: Arra
     variance = square - mean**2
     third = cube - 3 * mean * square + 2 * mean**3
     central = fourth - 4 * mean * cube + 6 * mean**2 * square - 3 * mean**4
-    varies = variance > np.maximum(step**2 / 4, _TOLD * square)
+    varies = variance > np.maximum(step**2 / 4, _ROUNDING * square)
     deviation = np.sqrt(variance[varies])
     return np.abs(third[varies] / deviation**3), np.abs(central[varies] / deviation**4 - 3)
 
 
 def _gaussianity(shapes: list[tuple[Array, Array]]) -> Gaussianity:
-    """Return the summary of |skewness| and |excess kurtosis| by class."""
     if not any(len(skewness) for skewness, _ in shapes):
         raise DataError("gaussianity needs a class with at least four records and a feature that varies in it")
     skewness, kurtosis = (np.concatenate(parts) for parts in zip(*shapes, strict=True))

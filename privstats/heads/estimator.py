@@ -57,7 +57,7 @@ class Classifier(ClassifierMixin, BaseEstimator):
 
     @abstractmethod
     def _scores(self, X: Any) -> Array:
-        """Scores of rows, shape ``(n, C)``: log-densities up to a term common to all classes."""
+        """Return the scores of rows, shape ``(n, C)``: log-densities up to a term common to all classes."""
 
     def decision_function(self, X: Any) -> Array:
         """Scores, shape ``(n, C)``; for two classes their difference, shape ``(n,)``, positive for ``classes_[1]``."""
@@ -95,7 +95,7 @@ class Classifier(ClassifierMixin, BaseEstimator):
         return self._probabilities(self._scores(X))
 
     def predict_log_proba(self, X: Any) -> Array:
-        """Logarithms of the class probabilities, shape ``(n, C)``."""
+        """Return the logarithms of the class probabilities, shape ``(n, C)``."""
         return self._log_probabilities(self._scores(X))
 
     def _probabilities(self, scores: Array) -> Array:
@@ -111,7 +111,7 @@ def _kind(labels: NDArray[Any]) -> str:
 
 
 def class_labels(schema: Schema, total: int, labels: Sequence[Any] | None) -> NDArray[Any]:
-    """Names of the classes 0..C-1: the caller's, else the plan's, else their numbers."""
+    """Return the names of the classes 0..C-1: the caller's, else the plan's, else their numbers."""
     if labels is None:
         names = schema.class_names
         return np.arange(total) if names is None else np.asarray(names)
@@ -197,7 +197,7 @@ class ClassHead(Stored, Exported, Described, OfOneRelease, Classifier):
 
         Args:
             release: a ``Release`` of class moments; or the releases of a ``Centred`` course, in order, of which the
-                second is read and the promise is that of all. Of a calibrated one the third gives ``LDA`` its
+                second is read and the promise is that of all. In a calibrated course the third gives ``LDA`` its
                 temperature.
             labels: names of all C classes of the schema, in order; the plan's ``class_names`` if omitted, and 0..C-1
                 where it has none. ``classes_`` holds those of the classes that were not suppressed.
@@ -307,7 +307,6 @@ class ClassHead(Stored, Exported, Described, OfOneRelease, Classifier):
     def _fit_under(
         self, promise: Promise, X: Any, y: Any, classes: Sequence[Any] | None, public: Any, *, centred: bool
     ) -> Self:
-        """Release the records under the promise, and fit on what comes out."""
         if promise.expected_records is not None and not (centred or promise.declared):
             raise HeadError("expected_records serves centred=True alone, and declared columns; leave it out")
         maps, norm = promise.rows(unit=centred)
@@ -402,27 +401,24 @@ class ClassHead(Stored, Exported, Described, OfOneRelease, Classifier):
         return getattr(self, "prototypes_", None)
 
     def _measured(self) -> str:
-        """Statistics that :meth:`fit` measures."""
         return self.entry.measured
 
     def _rows(self, X: Any) -> Array:
-        """Return rows as the rule expects them."""
         return rows_of(self, X)
 
     def _scores(self, X: Any) -> Array:
         rows = self._rows(X)
         return self.rule_.scores(rows)
 
-    def _threshold(self, said: float | Literal["prevalence"]) -> float:
-        """Return the probability of the second class that is meant."""
+    def _threshold(self, threshold: float | Literal["prevalence"]) -> float:
         if len(self.classes_) != 2:
             raise HeadError(f"a threshold is one of two classes, and this head has {len(self.classes_)}: leave it out")
         known = getattr(self, "prevalence_", None)
-        if said == "prevalence" and known is None:
+        if threshold == "prevalence" and known is None:
             raise HeadError("the head's file holds no prevalence: give the share of the second class as a number")
-        least = float(known[1]) if said == "prevalence" and known is not None else said
+        least = float(known[1]) if threshold == "prevalence" and known is not None else threshold
         if isinstance(least, str | bool) or not 0 < least < 1:
-            raise HeadError(f"threshold must be above 0 and below 1, or 'prevalence', got {said!r:.40}")
+            raise HeadError(f"threshold must be above 0 and below 1, or 'prevalence', got {threshold!r:.40}")
         return least
 
     def predict(self, X: Any, *, threshold: float | Literal["prevalence"] | None = None) -> NDArray[Any]:

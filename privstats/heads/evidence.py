@@ -199,7 +199,7 @@ class ClassEvidence:
         return any(level > 0 for level in self.sigma.values())
 
     def noise(self, statistic: str) -> float:
-        """Noise standard deviation of one statistic; what is derived from S inherits S's noise."""
+        """Return the noise standard deviation of one statistic; what is derived from S inherits S's noise."""
         if statistic == "B" and "B" not in self.sigma:
             return float(self.sigma.get("S", 0.0)) * math.sqrt(self.classes)
         if statistic == "D" and "D" not in self.sigma:
@@ -227,7 +227,7 @@ class ClassEvidence:
 
 
 def records_evidence(X: Array, y: NDArray[np.intp], classes: int, statistics: str) -> ClassEvidence:
-    """Moments of local records about their own mean, without noise and without clipping.
+    """Return the moments of local records about their own mean, without noise and without clipping.
 
     Centring first keeps ``B - sum A A^T / N`` accurate when features are far from zero; all records are local, so a
     second pass over them is possible.
@@ -322,7 +322,7 @@ class GramEvidence(NoisyGram):
 
 
 def records_gram(X: Array, Y: Array, intercept: bool) -> GramEvidence:
-    """Sums of local records, X ``(n, d)`` and Y ``(n, T)``, centred if there is an intercept."""
+    """Return the sums of local records, X ``(n, d)`` and Y ``(n, T)``, centred if there is an intercept."""
     x = X.mean(axis=0) if intercept else np.zeros(X.shape[1])
     y = Y.mean(axis=0) if intercept else np.zeros(Y.shape[1])
     Z, V = X - x, Y - y

@@ -123,7 +123,7 @@ def to_module(head: object, *, precision: Precision = "float64") -> torch.nn.Mod
                 self.register_buffer(name, torch.tensor(np.asarray(array), dtype=dtype))
 
         def forward(self, rows: Any) -> Any:
-            """Scores ``(n, C)`` of rows ``(n, inputs)``."""
+            """Return scores ``(n, C)`` of rows ``(n, inputs)``."""
             return _scores(fitted, self, rows.to(dtype))
 
     return Scores()
@@ -190,7 +190,7 @@ class Exported:
 
 
 def _scores(fitted: _Fitted, buffers: Any, rows: Any) -> Any:
-    """Scores of rows as ``predict`` takes them, of a torch tensor or a symbol; it branches on no entry."""
+    """Return the scores of rows as ``predict`` takes them, of a torch tensor or a symbol; it branches on no entry."""
     preprocessing = fitted.preprocessing_
     rows, radius = apply(preprocessing.transform, rows), preprocessing.clip_norm
     xp = arrays_of(rows)
@@ -219,7 +219,7 @@ def _classified(graph: Graph, head: Any) -> list[Any]:
 
 
 _LABELS = {"U": "STRING", "i": "INT64", "u": "INT64", "b": "BOOL", "f": "DOUBLE"}
-_OPSET, _IR = 18, 9  # of 2023: runtimes from onnxruntime 1.15 on
+_OPSET, _IR = 18, 9  # released in 2023: runtimes from onnxruntime 1.15 on
 
 
 def _value(graph: Graph, name: str, columns: int) -> Any:

@@ -179,11 +179,11 @@ class Symbol:
         return self._node("Reshape", tuple(None if size == -1 else size for size in sizes), wanted)
 
     def sum(self, axis: int) -> Symbol:
-        """Sums along an axis."""
+        """Return sums along an axis."""
         return self.reduced("ReduceSum", axis)
 
     def reduced(self, operation: str, axis: int) -> Symbol:
-        """One number per row of an axis."""
+        """Return one number per row of an axis."""
         axes = self.graph.constant([axis], np.int64)
         return self._node(operation, (*self.shape[:axis], *self.shape[axis + 1 :]), axes, keepdims=0)
 
@@ -192,13 +192,13 @@ class Symbol:
         return self._node(operation, self.shape)
 
     def padded(self, value: float, columns: int) -> Symbol:
-        """Columns of a constant on the right."""
+        """Return the columns of a constant on the right."""
         width = self.shape[1]
         pads, filled = self.graph.constant([0, 0, 0, columns], np.int64), self.graph.constant(value)
         return self._node("Pad", (self.shape[0], None if width is None else width + columns), pads, filled)
 
     def beside(self, other: Symbol) -> Symbol:
-        """Columns of both."""
+        """Return the columns of both."""
         widths = (self.shape[1], other.shape[1])
         width = None if None in widths else sum(size for size in widths if size is not None)
         return self._node("Concat", (self.shape[0], width), other.name, axis=1)

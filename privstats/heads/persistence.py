@@ -1,7 +1,7 @@
 """Head files: the rule as safetensors, everything else as JSON in the header. No pickle, no code.
 
-A restored head predicts as the saved one; attributes that only describe the fit are not kept. Of two classes and a
-release the file carries where the scores lie (``released_scores``).
+A restored head predicts as the saved one; attributes that only describe the fit are not stored. For two
+classes and a release, the file holds quantiles of the scores (``released_scores``).
 """
 
 from __future__ import annotations

@@ -75,7 +75,7 @@ class Records:
         return cls(chain([first], several), None, first)
 
     def features(self, transform: Sequence[Transform]) -> int:
-        """Columns behind the transform.
+        """Return columns behind the transform.
 
         Raises:
             DataError: X is no matrix.
@@ -123,7 +123,7 @@ class Records:
 
 
 def arrays(X: Any, y: Any, transform: Sequence[Transform] = ()) -> Records:
-    """Records that every round can read again, as :meth:`Records.of` wraps them.
+    """Return the records that every round can read again, as :meth:`Records.of` wraps them.
 
     Raises:
         DataError: batches.
@@ -181,7 +181,7 @@ class Labels:
 
     @classmethod
     def of(cls, records: Records, classes: Sequence[Any] | None) -> Self:
-        """The classes that the caller names, or else those that occur in the labels, with a warning.
+        """Return the classes that the caller names, or else those that occur in the labels, with a warning.
 
         Raises:
             DataError: fewer than two, one of them twice, or batches without a list of classes.
@@ -210,7 +210,7 @@ class Labels:
     def schema(
         self, records: Records, statistics: str, transform: Sequence[Transform], clip_norm: float, grid_bits: int
     ) -> ClassSchema:
-        """The schema of the records: these classes, behind the transform; columns keep their names."""
+        """Return the schema of the records: these classes, behind the transform; columns keep their names."""
         maps = steps_of(transform)
         columns = None if maps and maps[0].reads_cells else records.columns
         features = records.features(maps)
@@ -219,12 +219,12 @@ class Labels:
         )
 
     def numbers(self, y: Any) -> NDArray[np.intp]:
-        """The place of each label among the classes, ``(n,)``; each is read by itself, as in ``measure``.
+        """Return the place of each label among the classes, ``(n,)``; each is read by itself, as in ``measure``.
 
         Raises:
             RecordError: a label is none of the classes; the message gives its position and never its value.
         """
-        if self.assumed:  # they are y's own, as they stand there
+        if self.assumed:  # the classes are y's own values
             return np.searchsorted(self.names, _plain(y)).astype(np.intp)
         places = places_of(list(self.names), _flat(y))
         if places.size and places.min() < 0:
@@ -250,7 +250,7 @@ class Labels:
 
 
 def with_intercept(transform: Sequence[Transform], clip_norm: float) -> tuple[tuple[Transform, ...], float]:
-    """A transform that ends in a constant of half the clip norm, and the norm of the longest row with it.
+    """Return a transform that ends in a constant of half the clip norm, and the norm of the longest row with it.
 
     A row of norm ``clip_norm`` is then as long as the clip admits, so nothing shorter is cut.
     """
@@ -267,7 +267,6 @@ def _flat(y: Any) -> NDArray[Any]:
 
 
 def _plain(y: Any) -> NDArray[Any]:
-    """Labels as one flat array, texts as texts."""
     labels = _flat(y)
     if labels.dtype.kind == "O":
         labels = np.asarray(labels.tolist())
@@ -321,7 +320,7 @@ def require_public(public: Any, schema: ClassSchema, classes: NDArray[Any]) -> N
 
 
 def _public_rows(public: Any, preprocessing: Preprocessing, classes: NDArray[Any]) -> tuple[Any, NDArray[np.intp]]:
-    """Rows as the map takes them, and the place of each one's class."""
+    """Return rows as the map takes them, and the place of each one's class."""
     if not isinstance(public, tuple | list) or len(public) != 2:
         raise DataError(f"public must be a pair (X, y) of public records, got {type(public).__name__}")
     X, labels = local(*public)
@@ -343,7 +342,7 @@ _Result = TypeVar("_Result")
 
 
 def owners_terms(method: Callable[_Given, _Result]) -> Callable[_Given, _Result]:
-    """The method, with one sentence that names all terms that a caller left out and only an owner can choose.
+    """Return the method, with one sentence that names all terms that a caller left out and only an owner can choose.
 
     These are the keyword-only ones without default, and ``clip_norm`` where there are no declared ``columns`` instead,
     unless rows of the head are scaled to norm 1 anyway (``unit_rows``).
@@ -370,7 +369,7 @@ def owners_terms(method: Callable[_Given, _Result]) -> Callable[_Given, _Result]
 
 
 def central(epsilon: float, delta: float, adjacency: Adjacency) -> Privacy:
-    """The promise of one party alone, for one record.
+    """Return the promise of one party alone, for one record.
 
     Raises:
         PlanError: a value out of its bounds.
@@ -474,5 +473,5 @@ class Promise:
 
 
 def opened_by(transform: Sequence[Transform]) -> bool:
-    """Whether cut points of declared columns are still to be found."""
+    """Return whether cut points of declared columns are still to be found."""
     return any(getattr(step, "open", ()) for step in transform)

@@ -235,13 +235,13 @@ class Private(MetaEstimatorMixin, BaseEstimator):
 
     @_where_the_head_has_it
     def predict_log_proba(self, X: Any) -> Array:
-        """Logarithms of the class probabilities of the fitted head, shape ``(n, C)``."""
+        """Return the logarithms of the class probabilities of the fitted head, shape ``(n, C)``."""
         logarithms: Array = self._fitted().predict_log_proba(X)
         return logarithms
 
     @_where_the_head_has_it
     def decision_function(self, X: Any) -> Array:
-        """Scores of the fitted head, ``(n, C)``, or ``(n,)`` for two classes."""
+        """Return the scores of the fitted head, ``(n, C)``, or ``(n,)`` for two classes."""
         scores: Array = self._fitted().decision_function(X)
         return scores
 

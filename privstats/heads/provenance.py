@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 Assumed = Literal["classes", "rows"]
-"""What a private fit can read off the records for want of a public value: the list of classes, the number of rows."""
+"""Values that a private fit may read from the records if no public one is given: the classes, the number of rows."""
 
 _ASSUMED = {"classes": "the list of classes", "rows": "the number of rows to a power of two"}
 
@@ -189,7 +189,7 @@ class Provenance(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
     def __str__(self) -> str:
         if self.exact is None:
-            return "unknown: nothing says whether a promise covers it"
+            return "unknown: the file does not state whether a promise covers it"
         if self.exact:
             return "exact: no promise"
         if self.reproducible:
@@ -299,7 +299,6 @@ def behind_cut_points(release: Released | Releases) -> tuple[tuple[Released, ...
 
 
 def _task(release: Any) -> str:
-    """Return the task of the release's plan; empty for anything else."""
     return getattr(getattr(getattr(release, "plan", None), "schema", None), "task", "")
 
 
@@ -422,5 +421,4 @@ def _updates(first: Released, second: Released) -> bool:
 
 
 def _missing_or(kind: type[Schema], release: Any) -> bool:
-    """Return whether the release is missing, or one of this kind of schema."""
     return release is None or (isinstance(release, Release) and isinstance(release.plan.schema, kind))

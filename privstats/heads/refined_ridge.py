@@ -116,7 +116,6 @@ class RefinedRidge(LinearRegressor):
         return self.fit_releases(self.releases_)._assuming(rows.assumed, course)
 
     def _fit_rows(self, X: Array, y: Array, norm: float) -> Array:
-        """Run the recipe without noise, in real numbers; return the weights ``(d,)``."""
         n, d = X.shape
         bound = float(np.abs(y).max()) or 1.0
         recipe = RidgeRecipe(d, n, math.inf, norm, bound, self.rounds)

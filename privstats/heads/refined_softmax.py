@@ -49,7 +49,7 @@ class RefinedSoftmax(ClassHead):
 
     ``u(x) = (sqrt(1 - a^2) Mx / |Mx|, a)``, scores ``W u(x)``; M from the release's B, W by a diagonal Kalman filter
     over the rounds, then moved by .15 to linear discriminant analysis of the release, which is where public records
-    come in. Of rounds of a module, the module's own scores (:class:`~privstats.schema.modules.Module`).
+    come in. Rounds of a module give the module's own scores (:class:`~privstats.schema.modules.Module`).
 
     Args:
         rounds: T, of :meth:`fit` and :meth:`fit_private`; None chooses 4 or 6 by the budget (``Rounds.within``). A
@@ -238,7 +238,6 @@ class RefinedSoftmax(ClassHead):
         U: Array,
         index: NDArray[np.intp],
     ) -> Self:
-        """Fit a module's rounds on rows u."""
         if self.calibrated:
             raise HeadError("calibrated reads the scores of a linear softmax: leave calibrated out, or module")
         network = module_of(self.module)
@@ -277,11 +276,9 @@ class RefinedSoftmax(ClassHead):
         return self._ruled(rule, rounds, counts)
 
     def _shift(self, counts: Array) -> Array:
-        """Return the addend of ``priors`` to the scores of each class."""
         return log_priors(self.priors, counts) - log_priors("counts", counts)
 
     def _ruled(self, rule: Rule, rounds: int, counts: Array) -> Self:
-        """Adopt this rule after ``rounds`` rounds."""
         self.rounds_, self.prevalence_ = rounds, counts / counts.sum()
         if not all(np.isfinite(array).all() for array in rule.arrays().values()):
             raise ReleaseError("RefinedSoftmax found no finite weights; the releases are damaged, fetch them again")
@@ -306,7 +303,7 @@ def _warn(records: float, features: int) -> None:
 
 
 def _quietly(fit: Callable[..., Any], *given: Any) -> Any:
-    """A fitted discriminant, without a second warning of few records."""
+    """Return a fitted discriminant, without a second warning of few records."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FewRecordsWarning)
         return fit(*given)

@@ -126,7 +126,6 @@ class LinearRegressor(Stored, Exported, Described, OfOneRelease, RegressorMixin,
         )
 
     def _warn_without_constant(self, transform: Sequence[Transform]) -> None:
-        """Warn that there will be no intercept although one is asked for."""
         if self.fit_intercept and not _has_constant(transform):
             warnings.warn(
                 "this release has no constant feature, so the model has no intercept: end the schema's transform "

@@ -153,7 +153,6 @@ class Ridge(MultiOutputMixin, LinearRegressor):
         return self._assuming((), course)
 
     def _refined(self, promise: Promise, X: Any, y: Any, target_bound: float) -> Self:
-        """Fit by the rounds of one party alone."""
         better: Any = head_class("RefinedRidge")(fit_intercept=self.fit_intercept)
         better._fit_under(promise, X, y, target_bound)
         own = better.get_params(deep=False)
@@ -220,7 +219,8 @@ class RidgeClassifier(ClassHead):
         return LinearRule(coef, solution.intercept - coef @ evidence.origin)
 
     def _probabilities(self, scores: Array) -> Array:
-        """Scores estimate probabilities already: the nearest point of the simplex (Duchi et al. 2008)."""
+        """Return the point of the simplex nearest to the scores, which estimate probabilities already (Duchi et al.
+        2008)."""
         ordered = -np.sort(-scores, axis=1)
         excess = np.cumsum(ordered, axis=1) - 1
         support = (ordered - excess / np.arange(1, scores.shape[1] + 1) > 0).sum(axis=1)

@@ -3,7 +3,7 @@
 Bins of two classes follow the distribution of scores in the head's own releases (:func:`cuts_of`); the head's file
 stores it.
 
-``kinds.scoring`` counts what is said here of a row; ``inference`` reads the released counts.
+``kinds.scoring`` counts the scores that this module computes for a row; ``inference`` reads the released counts.
 """
 
 from __future__ import annotations
@@ -131,7 +131,7 @@ class Scoring:
     def _cuts(self, classes: int) -> tuple[float, ...] | None:
         """Return the edges of the bins where they follow the released scores; None where they are of equal width."""
         if self.equal_bins and self.releases is not None:
-            raise HeadError("releases say where bins lie that are not of equal width: leave releases or equal_bins out")
+            raise HeadError("releases place bins of unequal width: leave releases or equal_bins out")
         if self.releases is not None:
             return score_cuts(self.head, self.releases, self.score_bins)
         if self.equal_bins or self.score != "probability" or classes != 2:
@@ -193,7 +193,7 @@ def _unreadable_under(privacy: Privacy | NoPrivacy) -> str:
 
 
 def head_digest(head: Any) -> str:
-    """SHA-256 of a fitted head as a scoring plan and the head's own file hold it, in hex.
+    """Return the SHA-256 of a fitted head as a scoring plan and the head's own file hold it, in hex.
 
     Raises:
         HeadError: as for :class:`Scoring`.
@@ -266,7 +266,6 @@ def scores_alone(head: Any, rows: NDArray[Any]) -> Said:
 
 
 def _checked(head: Any) -> Content:
-    """The content of a head that can be scored."""
     if not hasattr(head, "_probabilities") or not hasattr(head, "get_params"):
         raise HeadError(f"only a classifier has a score to count, got {type(head).__name__}; give a fitted head")
     check_is_fitted(head, "rule_")
@@ -274,14 +273,14 @@ def _checked(head: Any) -> Content:
         raise HeadError("the head knows one class and predicts no other, so there is nothing to score")
     if any(step.local for step in head.preprocessing_.transform):
         raise HeadError(
-            "the head's map is fitted on the records of whom it serves, so what it says of a record follows from the "
-            "others, and no promise for one record could hold: score a head with public maps alone"
+            "the head's map is fitted on the records that it scores, so a record's score depends on the others, "
+            "and no promise for one record could hold: score a head with public maps alone"
         )
     return content_of(head)
 
 
 def _places(schema: ScoringSchema, head: Any) -> list[int]:
-    """The place of each class of the head among the labels.
+    """Return the place of each class of the head among the labels.
 
     Raises:
         HeadError: one is no label of the schema, or of two labels one is no class of the head.
@@ -308,13 +307,13 @@ def score_cuts(head: Any, releases: Sequence[Release | None], bins: int) -> tupl
     Raises:
         HeadError: the head was made from others, or none of them holds sums of classes with B.
     """
-    given = tuple(each for each in releases if each is not None)
-    if tuple(each.digest for each in given) != tuple(head.provenance_.releases):
+    released = tuple(each for each in releases if each is not None)
+    if tuple(each.digest for each in released) != tuple(head.provenance_.releases):
         raise HeadError(
             "releases must be those that the head was made from, in order, as `privstats head show` names them: bins "
             "follow no other sums"
         )
-    sums = next((each for each in given if isinstance(each.plan.schema, ClassSchema)), None)
+    sums = next((each for each in released if isinstance(each.plan.schema, ClassSchema)), None)
     if sums is None or len(head.classes_) != 2:
         raise HeadError("bins follow the class sums of a head of two classes; leave releases out and choose score_bins")
     evidence, _ = class_evidence(sums)
@@ -339,12 +338,12 @@ def cuts_of(scores: ReleasedScores, bins: int) -> tuple[float, ...]:
         scores: of the head.
         bins: how many, at least 2.
     """
-    kept = {0.5, round(float(np.clip(scores.prevalence[1], _LEAST, _MOST)), _DIGITS)} if bins > 2 else {0.5}
-    many = max(bins - len(kept) + 1, 1)
+    fixed = {0.5, round(float(np.clip(scores.prevalence[1], _LEAST, _MOST)), _DIGITS)} if bins > 2 else {0.5}
+    many = max(bins - len(fixed) + 1, 1)
     cuts = np.quantile(scores.quantiles, np.arange(1, many) / many)
     inner = np.round(np.clip(cuts, _LEAST, _MOST), _DIGITS)
-    apart = np.abs(inner[:, None] - list(kept)).min(axis=1) > 10.0**-_DIGITS
-    return tuple(map(float, np.union1d(inner[apart], list(kept))))
+    apart = np.abs(inner[:, None] - list(fixed)).min(axis=1) > 10.0**-_DIGITS
+    return tuple(map(float, np.union1d(inner[apart], list(fixed))))
 
 
 def planned_scores(plan: Plan) -> ReleasedScores | None:

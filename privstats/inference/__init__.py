@@ -3,7 +3,7 @@
 Everything here is post-processing of a :class:`~privstats.Release` and costs no privacy. One claim holds throughout:
 **at most a fraction alpha of releases report an interval that misses**, where what a table assumes holds. A parameter
 is *not reported* where noise makes its interval unbounded: the interval is (-inf, inf), tables show no estimate, and
-its ``told`` is False.
+its ``reported`` is False.
 
 A place for each kind of table: the rooms ``regression``, ``counts``, ``groups`` and ``treatment_effects``, and the
 files ``hazard_ratios``, ``scorecard_table`` over ``scorecard_points``, and ``head_scores`` over ``head_curves``. In a

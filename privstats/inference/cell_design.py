@@ -110,17 +110,16 @@ class CellDesign:
         return np.asarray(projected)
 
     def notes(self, equations: NormalEquations) -> list[str]:
-        """Warnings about cells: those without records, collinear ones, and a Gram matrix lost in noise."""
+        """Return warnings about cells: those without records, collinear ones, and a Gram matrix lost in noise."""
         notes, empty = list[str](), [f"{each.name}: {cell}" for each in self.columns for cell in _empty(each)]
         if empty:
             few = "no more records than noise could show" if equations.sigma_G else "no records"
-            notes.append(f"{few} in {', '.join(empty)}: not told, and left out of the fit")
+            notes.append(f"{few} in {', '.join(empty)}: not reported, and excluded from the fit")
         if len(equations.lost.T) > self.lost.sum():
-            notes.append("cells of different columns are collinear: their contrasts cannot be told apart")
+            notes.append("cells of different columns are collinear: their contrasts cannot be distinguished")
         elif equations.determined[0] < equations.sigma_G * math.sqrt(2 * self.estimated):
             notes.append(
-                "the Gram matrix is not told apart from its noise: declare fewer cells, read fewer columns, or release "
-                "more records"
+                "noise hides the Gram matrix: declare fewer cells, read fewer columns, or release more records"
             )
         return notes
 
@@ -223,7 +222,8 @@ class _Block:
         return ColumnCells(self.name, self.names, reference, tuple(places.tolist()), ~holds)
 
     def directions(self, holds: NDArray[np.bool_]) -> tuple[Array, Array]:
-        """Orthonormal directions between steps of intervals that hold records, and the further ones of the others."""
+        """Return orthonormal directions between steps of intervals that hold records, and the further ones of the
+        others."""
         filled = holds[self.of_steps]
         differences = self.steps - self.steps[int(filled.argmax())]
         spanned = _span(differences[filled], float(np.abs(differences).max()))
@@ -247,7 +247,7 @@ def _constant(schema: Schema) -> float:
 
 
 def _on_grid(entries: Array, schema: Schema) -> Array:
-    """Entries as they are measured: rounded to the grid of the rows."""
+    """Return entries as they are measured: rounded to the grid of the rows."""
     return np.rint(entries * schema.scale) / schema.scale
 
 
@@ -288,7 +288,7 @@ def has_ramp(column: Column, cells: Cells) -> bool:
 
 
 def _names(column: Column, cuts: Array) -> tuple[str, ...]:
-    """Names of a column's intervals, the last one that of a gap."""
+    """Return the names of a column's intervals, the last one that of a gap."""
     match column:
         case Numeric() | Dates():
             cut_names = [column.said(float(cut)) for cut in cuts] if isinstance(column, Dates) else _distinct(cuts)

@@ -113,7 +113,6 @@ def linear_sums(
 def _cell_sums(
     schema: RidgeSchema, evidence: GramEvidence, columns: Sequence[str | int] | None, target: int
 ) -> LinearSums:
-    """Return the sums of a regression on declared columns."""
     design = cell_design(schema, evidence.G, evidence.sigma_G, columns)
     count, count_sigma = _records(evidence, schema.features - 1, None)
     degrees = residual_degrees(count, count_sigma, design.estimated, f"{design.estimated} parameters")
@@ -202,7 +201,7 @@ def _records(evidence: GramEvidence, constant: int, records: int | None) -> tupl
         return float(evidence.G[constant, constant]) / square, evidence.sigma_G / square
     if records is None:
         raise ReleaseError(
-            "nothing in the release tells how many records it is of: end the schema's transform with ConstantFeature, "
+            "the release does not hold its number of records: end the schema's transform with ConstantFeature, "
             "or give records=, if the number is public"
         )
     if isinstance(records, bool) or not isinstance(records, int) or records < 1:
@@ -219,7 +218,7 @@ def _other_targets(G: Array, h: Array, target: int) -> float:
 
 
 def contrasts_of(scale: Array, shift: Array, constant: float | None) -> Array:
-    """Contrasts that give the raw intercept and the raw slopes from weights of the model's columns."""
+    """Return the contrasts that give the raw intercept and the raw slopes from weights of the model's columns."""
     slopes = np.diag(scale)
     if constant is None:
         return slopes

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 LINES = ("#1b6ca8", "#c4521a", "#2f7d4f", "#7a4a9c", "#8a6d1d", "#444444", "#b03a6f", "#3aa5a5")
-INK, UNTOLD = "#444444", "#b5b5b5"
+INK, PALE = "#444444", "#b5b5b5"
 WIDE = 4.2
 SMALL = 8
 _FORMATS = (".svg", ".png", ".pdf")
@@ -166,8 +166,8 @@ def plot_score(score: HeadScore, path: str | Path | None = None) -> Any:
         ['true positive rate', 'share of right predictions', 'label']
     """
     check_format(path)
-    if not score.told:
-        raise ReleaseError(f"there is nothing to draw: {score.why_not_told}")
+    if not score.reported:
+        raise ReleaseError(f"there is nothing to draw: {score.why_not_reported}")
     labels = list(score.recall)
     panels = [(_roc, _ROC + 0.2 * len(score.roc))] if score.roc else []
     panels += [(_calibration, _CALIBRATION)] if score.calibration is not None else []
@@ -187,7 +187,7 @@ def _note(score: HeadScore) -> str:
     percent = " Confusion in %." if len(score.recall) > _MOST_INTERVALS else ""
     return (
         f"Bands, bars and ranges are {100 * (1 - score.alpha):g} % intervals over {noise}the sampling of records, "
-        f"each by itself and not all at once. About {score.records:,.0f} records.{percent}"
+        f"each pointwise and not all at once. About {score.records:,.0f} records.{percent}"
     )
 
 
@@ -209,7 +209,7 @@ def _points(curve: Any) -> list[tuple[float, float]]:
     return [
         (false.value, true.value)
         for false, true in zip(curve.false_positive, curve.true_positive, strict=True)
-        if false.told and true.told
+        if false.reported and true.reported
     ]
 
 
@@ -218,8 +218,8 @@ def _calibration(axes: Any, score: HeadScore) -> None:
     diagram: Any = score.calibration
     axes.plot(diagram.edges[[0, -1]], diagram.edges[[0, -1]], color=INK, linewidth=0.8, linestyle=":")
     for low, high, share in zip(diagram.edges[:-1], diagram.edges[1:], diagram.right, strict=True):
-        if not share.told:
-            axes.axvspan(low, high, color=UNTOLD, alpha=0.3, linewidth=0)
+        if not share.reported:
+            axes.axvspan(low, high, color=PALE, alpha=0.3, linewidth=0)
             continue
         axes.fill_between([low, high], share.low, share.high, color=LINES[0], alpha=0.2, linewidth=0)
         axes.plot([low, high], [share.value] * 2, color=LINES[0], linewidth=1.5)
@@ -234,8 +234,8 @@ def _calibration(axes: Any, score: HeadScore) -> None:
 def _confusion(axes: Any, score: HeadScore) -> None:
     """Shares of a label's records by prediction; a row adds up to about 1."""
     labels = [textwrap.shorten(name, _LONGEST, placeholder="…") for name in score.recall]
-    shares = np.array([[each.value if each.told else np.nan for each in row] for row in score.predicted])
-    axes.set_facecolor(UNTOLD)
+    shares = np.array([[each.value if each.reported else np.nan for each in row] for row in score.predicted])
+    axes.set_facecolor(PALE)
     axes.imshow(shares, cmap="Blues", vmin=0, vmax=1, aspect="auto")
     for row, intervals in enumerate(score.predicted):
         for column, each in enumerate(intervals):
@@ -246,11 +246,11 @@ def _confusion(axes: Any, score: HeadScore) -> None:
 
 
 def _ink(each: Interval) -> dict[str, str]:
-    return {"color": "white" if each.told and each.value > _DARK else "black"}
+    return {"color": "white" if each.reported and each.value > _DARK else "black"}
 
 
 def _cell(each: Interval, classes: int) -> str:
-    if not each.told:
+    if not each.reported:
         return "?"
     if classes > _MOST_INTERVALS:  # no room for more than two digits; the rest is in ``predicted``
         return f"{100 * each.value:.0f}"
@@ -258,7 +258,7 @@ def _cell(each: Interval, classes: int) -> str:
 
 
 def _range(each: Interval) -> str:
-    return f"{each.value:.2f} ({each.low:.2f} to {each.high:.2f})" if each.told else "hidden by noise"
+    return f"{each.value:.2f} ({each.low:.2f} to {each.high:.2f})" if each.reported else "hidden by noise"
 
 
 def plot_scorecard(card: Scorecard, path: str | Path | None = None, *, row: int = 0) -> Any:
@@ -337,11 +337,11 @@ def plot_explanation(explained: Explanation, path: str | Path | None = None) -> 
 
 def _panel(axes: Any, column: ColumnPoints, row: int) -> None:
     """A cell is a line of its own; with a ramp its steps make a thick line from the lowest points to the highest."""
-    reported, last = column.told[row], len(column.cells) - 1
+    reported, last = column.reported[row], len(column.cells) - 1
     for place in range(last + 1):
         steps = column.intervals.of_steps == place
         points, ends = column.points[row, steps], [column.low[row, steps].min(), column.high[row, steps].max()]
-        color = UNTOLD if not reported[place] else _UP if points.mean() > 0 else _DOWN
+        color = PALE if not reported[place] else _UP if points.mean() > 0 else _DOWN
         if column.filled[place]:
             axes.plot(ends, [place, place], color=color, linewidth=1.5)
         axes.plot([points.min(), points.max()], [place, place], color=color, linewidth=5, solid_capstyle="round")

@@ -15,8 +15,9 @@ import numpy as np
 
 from privstats.errors import ReleaseError
 from privstats.estimates.denoise import Array
-from privstats.inference.figures import INK, LINES, SMALL, UNTOLD, beside_zero, check_format, figure_of, saved
+from privstats.inference.figures import INK, LINES, PALE, SMALL, beside_zero, check_format, figure_of, saved
 from privstats.inference.regression.summary import ratio_of
+from privstats.inference.summary import formerly
 
 if TYPE_CHECKING:
     from privstats.inference.regression.table import Regression
@@ -28,12 +29,13 @@ if TYPE_CHECKING:
 _FOOT = 52  # letters of a line below all panels
 _NAME = 17  # letters of a line that leave a phone half of its width for intervals
 _ROW, _LINE, _PANEL, _REST = 0.16, 0.16, 0.34, 0.62  # inches
-_BESIDE = 0.16  # of a row
+_BESIDE = 0.16  # offset as a share of a row
 _APART = 0.1  # a standardised difference that is usually called small
 _TICKS = (1, 2, 5)
-_MOST_TICKS = 3  # of an axis that is half of the picture
+_MOST_TICKS = 3  # on an axis that takes half of the picture
 
 
+@formerly(told="reported", said="text")
 class ForestRow(NamedTuple):
     """One row of a forest plot.
 
@@ -44,7 +46,7 @@ class ForestRow(NamedTuple):
         starred: whether the estimate has a star, which the foot of the figure explains.
 
     Example:
-        >>> ps.inference.forest.ForestRow("days", -1.5, -1.8, -1.2, "exploratory").told
+        >>> ps.inference.forest.ForestRow("days", -1.5, -1.8, -1.2, "exploratory").reported
         True
     """
 
@@ -56,15 +58,15 @@ class ForestRow(NamedTuple):
     starred: bool = False
 
     @property
-    def told(self) -> bool:
+    def reported(self) -> bool:
         """Whether there is an interval to draw."""
         return math.isfinite(self.low) and math.isfinite(self.high)
 
     @property
-    def said(self) -> str:
+    def text(self) -> str:
         """The estimate with its interval in words, to a hundredth of the interval's width."""
-        if not self.told:
-            return "not told"
+        if not self.reported:
+            return "not reported"
         width = self.high - self.low
         digits = min(max(1 - math.floor(math.log10(width)), 0), 6) if width > 0 else 3
         value, low, high = (f"{each:.{digits}f}" for each in (self.value, self.low, self.high))
@@ -90,7 +92,7 @@ def forest_rows(tables: Estimates | Mapping[str, Estimates], alpha: float = 0.05
     """
     named = dict(tables) if isinstance(tables, Mapping) else {"": tables}
     if not named or len({_scale(each) for each in named.values()}) != 1:
-        raise ReleaseError("a forest plot has tables of one kind, of which there is one at least; draw others apart")
+        raise ReleaseError("a forest plot takes one or more tables of one kind; draw other kinds separately")
     return [row for name, each in named.items() for row in _rows(name, each, alpha)]
 
 
@@ -125,7 +127,7 @@ def plot_forest(
     rows = forest_rows(tables, alpha)
     first = next(iter(tables.values())) if isinstance(tables, Mapping) else tables
     scale = _scale(first)
-    if not any(row.told for row in rows):
+    if not any(row.reported for row in rows):
         raise ReleaseError("noise hides every row, so there is nothing to draw")
     order = [*_DECLARED, *dict.fromkeys(row.group for row in rows if row.group not in _DECLARED)]
     apart = {group: [row for row in rows if row.group == group] for group in order}
@@ -138,7 +140,7 @@ def plot_forest(
     for axes, (group, each) in zip(panels, groups.items(), strict=True):
         _forest_panel(axes, group, each, scale)
     if scale.ratio:
-        _ratio_ticks(panels[-1], [row for row in rows if row.told])
+        _ratio_ticks(panels[-1], [row for row in rows if row.reported])
     else:
         panels[-1].locator_params(axis="x", nbins=_MOST_TICKS)
     notes = "\n".join([f"{scale.name}, {100 * (1 - alpha):g} % intervals", *remarks])
@@ -171,7 +173,7 @@ def plot_balance(balance: Balance, path: str | Path | None = None) -> Any:
         ['age']
     """
     check_format(path)
-    sizes = np.where(balance.told, np.abs(balance.difference), -1.0)
+    sizes = np.where(balance.reported, np.abs(balance.difference), -1.0)
     order = np.argsort(-sizes, kind="stable")
     names = [textwrap.fill(balance.columns[place], _NAME) for place in order]
     figure = figure_of(sum(_LINE * name.count("\n") + _ROW + _LINE for name in names) + _REST)
@@ -184,22 +186,22 @@ def plot_balance(balance: Balance, path: str | Path | None = None) -> Any:
     axes.set_yticks(range(len(names)), names, parse_math=False)
     axes.set_ylim(len(names) - 0.4, -0.6)
     for place, tick in zip(order, axes.get_yticklabels(), strict=True):
-        tick.set_color(INK if balance.told[place] else UNTOLD)
+        tick.set_color(INK if balance.reported[place] else PALE)
     for small in (-_APART, _APART):
-        axes.axvline(small, color=UNTOLD, linewidth=0.8, linestyle="--", zorder=0)
+        axes.axvline(small, color=PALE, linewidth=0.8, linestyle="--", zorder=0)
     beside_zero(axes)
     axes.locator_params(axis="x", nbins=2 * _MOST_TICKS)
     figure.supxlabel("standardised difference, treated less others", fontsize=SMALL, parse_math=False)
     return saved(figure, path)
 
 
-def _marks(axes: Any, numbers: Array, mark: str, colour: str, said: str, beside: float) -> None:
+def _marks(axes: Any, numbers: Array, mark: str, colour: str, label: str, beside: float) -> None:
     """Draw a mark and its interval's line for each reported row of ``(m, 3)``, offset from the row's middle."""
     for row, (value, low, high) in enumerate(numbers):
         if math.isfinite(high - low):
             axes.plot([low, high], [row + beside, row + beside], color=colour, linewidth=1.2)
-            axes.plot(value, row + beside, mark, color=colour, markersize=5, label=said)
-            said = f"_{said}"  # one entry in the legend
+            axes.plot(value, row + beside, mark, color=colour, markersize=5, label=label)
+            label = f"_{label}"  # one entry in the legend
 
 
 class _Scale(NamedTuple):
@@ -225,7 +227,7 @@ def _rows(name: str, table: Any, alpha: float) -> list[ForestRow]:
         (row,), (low, high) = table.to_rows(alpha), table.conf_int(alpha)
         text = name or table.name or _WHOSE[table.estimand]
         return [ForestRow(text, float(row["estimate"]), float(low), float(high), table.declared)]
-    reported, estimate, ends = table.errors.told(alpha), table.errors.estimate, table.conf_int(alpha)
+    reported, estimate, ends = table.errors.reported(alpha), table.errors.estimate, table.conf_int(alpha)
     if _scale(table).ratio:
         with np.errstate(over="ignore"):
             estimate, ends = np.exp(estimate), np.exp(ends)
@@ -251,9 +253,8 @@ def _height(row: ForestRow) -> float:
 
 
 def _forest_panel(axes: Any, group: str, rows: Sequence[ForestRow], scale: _Scale) -> None:
-    """A group of rows: names to the left, numbers to the right."""
     for place, row in enumerate(rows):
-        if row.told:
+        if row.reported:
             axes.plot([row.low, row.high], [place, place], color=LINES[0], linewidth=1.4)
             axes.plot(row.value, place, "s", color=LINES[0], markersize=5)
     if scale.ratio:
@@ -266,11 +267,11 @@ def _forest_panel(axes: Any, group: str, rows: Sequence[ForestRow], scale: _Scal
     )
     numbers = axes.twinx()
     numbers.set_ylim(axes.get_ylim())
-    numbers.set_yticks(range(len(rows)), [row.said for row in rows], fontsize=SMALL)
+    numbers.set_yticks(range(len(rows)), [row.text for row in rows], fontsize=SMALL)
     numbers.spines[["top", "right", "left"]].set_visible(False)
     numbers.tick_params(axis="y", length=0)
     for row, tick in zip(rows, numbers.get_yticklabels(), strict=True):
-        tick.set_color(INK if row.told else UNTOLD)
+        tick.set_color(INK if row.reported else PALE)
 
 
 def _ratio_ticks(axes: Any, rows: Sequence[ForestRow]) -> None:

@@ -38,13 +38,11 @@ FRAME_COLUMNS: Mapping[str, FrameColumn] = MappingProxyType(
         "reference": FrameColumn("whether the variable's other levels are compared with this one", "True, False"),
         "group": FrameColumn("records that are compared with others: a class, or a level of `by`", "text"),
         "outcome": FrameColumn("outcome that the effect is on", "text"),
-        "subgroup": FrameColumn("records that the effect is in; empty for all", "text"),
+        "subgroup": FrameColumn("subgroup of the effect; empty for all records", "text"),
         "estimand": FrameColumn("population of the effect: `ate`, `att` or `overlap`", "text"),
         "declared": FrameColumn("`primary` or `secondary` before the first session, else `exploratory`", "text"),
-        "metric": FrameColumn(
-            "what is measured of a head, or of an arm: `risk`, `mean`, `difference` or `ratio`", "text"
-        ),
-        "class": FrameColumn("class that the row is about; empty for all", "text"),
+        "metric": FrameColumn("quantity of a head, or of an arm: `risk`, `mean`, `difference` or `ratio`", "text"),
+        "class": FrameColumn("class of the row; empty for all", "text"),
         "time": FrameColumn("end of the bin, or its own time where every bin is one", "that of the variable of times"),
         "estimate": FrameColumn(
             "coefficient, contrast, effect or metric",
@@ -63,7 +61,7 @@ FRAME_COLUMNS: Mapping[str, FrameColumn] = MappingProxyType(
         "ratio_low": FrameColumn("lower end of the ratio's interval", "ratio"),
         "ratio_high": FrameColumn("upper end of it", "ratio"),
         "counted": FrameColumn(
-            "share of the events up to the last edge that count before the cap; NaN where it is not told", "0 to 1"
+            "share of the events up to the last edge that count before the cap; NaN where it is not reported", "0 to 1"
         ),
         "n": FrameColumn("records of the row, noisy where the release is", _RECORDS),
         "proportion": FrameColumn("share of the records of the group, or of all where there is none", "0 to 1"),
@@ -83,7 +81,7 @@ FRAME_COLUMNS: Mapping[str, FrameColumn] = MappingProxyType(
         "cause": FrameColumn("event that rules the others out", "text"),
         "incidence": FrameColumn("share that had this event first, up to the time", "0 to 1"),
         "points": FrameColumn("what the level adds to the score", "log odds"),
-        "told": FrameColumn("whether noise leaves the row to be read; where not, its estimate is NaN", "True, False"),
+        "told": FrameColumn("whether the row is reported; where noise hides it, its estimate is NaN", "True, False"),
     }
 )
 """Every column of every ``to_frame``, and of the rows of ``privstats table --format json``, by name."""

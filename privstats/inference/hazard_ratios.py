@@ -13,7 +13,7 @@ import numpy as np
 from privstats.course.hazard import hazard_weights
 from privstats.errors import ReleaseError
 from privstats.estimates.denoise import Array
-from privstats.inference.counts.survival import EVEN, SurvivalCurves, event_tables, kaplan_meier, told_bins
+from privstats.inference.counts.survival import EVEN, SurvivalCurves, event_tables, kaplan_meier, reported_bins
 from privstats.inference.counts.two_groups import LogRank, Proportionality, logrank_test, proportionality_test
 from privstats.inference.figures import plot_survival
 from privstats.inference.forest import forest_rows
@@ -40,16 +40,18 @@ _NO_EFFECT = f"{_NOT_CAUSAL}; kaplan_meier of the same releases gives risks."
 _SURE = 8.0  # events are reported beyond this many standard deviations of noise
 _MOST_OF_ALL, _PART = 0.9, 0.75
 _BY_CAUSE = (
-    "The ratios are of the rate of {event} among those whom neither it nor {others} has ended: who has {others} counts "
-    "as censored then. How often each happens is read from the counts (cumulative_incidence)."
+    "The ratios compare rates of {event} among persons with neither {event} nor {others} so far; a person with "
+    "{others} counts as censored then. How often each happens is read from the counts (cumulative_incidence)."
 )
 _FIRST_PART = (
     "{:.0%} of the events count: the ratios are of the first part of the follow-up, to a cumulative hazard of 1; Cox's "
     "ratio of all of it is another number where ratios change with time"
 )
-_WHOLE = "Who left inside a bin counts in it whole: biased where groups leave at different rates. "
+_IN_FULL = (
+    "A record that left inside a bin counts as at risk for all of it: biased where groups leave at different rates. "
+)
 _CHECKED = (
-    "The check of proportionality is of {by} alone, from the counts. Not rejecting is no evidence that hazards are "
+    "The check of proportionality covers {by} alone, from the counts. Not rejecting is no evidence that hazards are "
     "proportional, and a rejection does not make the ratio wrong: it is then an average over time."
 )
 
@@ -125,7 +127,7 @@ class HazardRatios(Regression):
         return proportionality_test(counts, by=known, strata=self._strata, **self._words)
 
     def kaplan_meier(self, alpha: float = _ALPHA) -> SurvivalCurves:
-        """Survival curves up to the last edge, by the values of ``by``; one without a name where there is none.
+        """Return survival curves up to the last edge, by the values of ``by``; one without a name where there is none.
 
         Raises:
             ReleaseError: the counts ended without a sum, or another level.
@@ -149,16 +151,15 @@ class HazardRatios(Regression):
         """
         _, by = self._crossed(None)
         curves = {f"{by} {value}": curve for value, curve in self.kaplan_meier(alpha).items()}
-        return plot_survival(curves, path, xlabel=self._schema.bins.name, note=self._said(by, alpha))
+        return plot_survival(curves, path, xlabel=self._schema.bins.name, note=self._note(by, alpha))
 
-    def _said(self, by: str, alpha: float) -> str:
-        """The ratio of a column with its interval, in words."""
+    def _note(self, by: str, alpha: float) -> str:
         (row,) = (each for each in forest_rows(self, alpha) if each.name == by)
-        return f"hazard ratio of {by}\n{row.said}"
+        return f"hazard ratio of {by}\n{row.text}"
 
     def logrank(self) -> LogRank:
-        """The log-rank test of the two values of ``by``, within strata if the schema has some: the score test of the
-        same model with this column alone.
+        """Return the log-rank test of the two values of ``by``, within strata if the schema has some: the score test of
+        the same model with this column alone.
 
         Raises:
             ReleaseError: the counts have no such column, or there are none.
@@ -185,7 +186,7 @@ class HazardRatios(Regression):
         return super().to_frame(alpha, exponentiate=True)
 
     def to_rows(self, alpha: float = _ALPHA, *, exponentiate: bool = True) -> list[dict[str, object]]:
-        """The rows of :meth:`to_frame`, as plain values; ``counted`` is :attr:`events_within`."""
+        """Return the rows of :meth:`to_frame`, as plain values; ``counted`` is :attr:`events_within`."""
         del exponentiate
         return [{**row, "counted": self.events_within} for row in super().to_rows(alpha, exponentiate=True)]
 
@@ -258,7 +259,7 @@ def hazards(releases: Sequence[Release | None]) -> HazardRatios:
         notes=(*_notes(notes_on(errors)), *_early_end(counts, schema)),
         columns=columns,
         model="Hazard ratios",
-        assumed=f"proportional hazards given the columns{within}, censoring that says nothing of the event given the "
+        assumed=f"proportional hazards given the columns{within}, censoring independent of the event given the "
         f"columns{within}, {_times_of(schema, counts)}, one time zero for all, one row per person",
         rounds=len(rounds),
         counts=() if counts is None else (counts.plan,),
@@ -270,7 +271,7 @@ def hazards(releases: Sequence[Release | None]) -> HazardRatios:
 
 
 def _apart(releases: Sequence[Release | None]) -> tuple[Release | None, list[Release]]:
-    """The counts, and the rounds that ended with a sum."""
+    """Return the counts, and the rounds that ended with a sum."""
     present = present_releases(releases)
     counted = bool(present) and isinstance(present[0].plan.schema, CountSchema)
     counts, rounds = (present[0], present[1:]) if counted else (None, present)
@@ -305,28 +306,27 @@ def _times_of(schema: HazardSchema, counts: Release | None) -> str:
 
 
 def _notes(found: list[str]) -> list[str]:
-    """Return the regression's notes with this course's remedies."""
     early = "the rounds ended before they converged: give rate=, or more rounds"
     late = "the rounds ended before they converged: take six rounds where a ratio above 2 or below .5 is expected"
     return [late if note == early else note for note in found]
 
 
 def _early_end(counts: Release | None, schema: HazardSchema) -> tuple[str, ...]:
-    """A warning where the bins go on after nearly everybody has left."""
+    """Return a warning where the bins go on after nearly all persons have left."""
     if counts is None:
         return ()
     (table,) = event_tables(counts, schema.bins.name, schema.event, None, "discrete", causes=True).values()
-    told, of = told_bins(table), schema.in_bin
-    if told >= len(of):
+    n_bins, of = reported_bins(table), schema.in_bin
+    if n_bins >= len(of):
         return ()
     return (
-        f"too few are at risk from bin {schema.bins.cells[of[told]]} on: let the last edge be the end of "
+        f"too few are at risk from bin {schema.bins.cells[of[n_bins]]} on: let the last edge be the end of "
         "the follow-up that people reach",
     )
 
 
 def _cap_bin(schema: HazardSchema, w: Array, H: Array) -> str | None:
-    """The first bin in which the cumulative hazard of a stratum at the mean of the columns passes the cap.
+    """Return the first bin in which the cumulative hazard of a stratum at the mean of the columns passes the cap.
 
     The mean is that of who is at risk, weighted as in the information: H of a column and the bins over that of the
     bins.
@@ -362,7 +362,7 @@ def _events_within(schema: HazardSchema, w: Array, H: Array, counts: Release | N
 
 
 def _summary_of(table: HazardRatios, alpha: float) -> Summary:
-    """Ratios with their intervals, one row per column; errors are of their logarithms."""
+    """Return ratios with their intervals, one row per column; errors are of their logarithms."""
     assumed = f"{table.assumed}, independent persons, negligible clipping, honest clients"
     source = Source(table.release, alpha, assumed, (*table.counts, *(table.release.plan,) * table.rounds))
     test = table.proportionality() if table.counted is not None and table.by is not None else None
@@ -382,19 +382,19 @@ def _summary_of(table: HazardRatios, alpha: float) -> Summary:
         warnings=table.notes,
         remark=table.remark,
         methods=f"{_estimated(table)} {table.remark}." if table.remark else _estimated(table),
-        caution=_NO_EFFECT if schema.times is not None else f"{_WHOLE}{_NO_EFFECT}",
+        caution=_NO_EFFECT if schema.times is not None else f"{_IN_FULL}{_NO_EFFECT}",
     )
 
 
 def _head(table: HazardRatios, schema: HazardSchema, test: Proportionality | None) -> tuple[tuple[str, str], ...]:
-    """Facts above the rows: the check of proportionality, strata, the cap, and how errors were computed."""
+    """Return facts above the rows: the check of proportionality, strata, the cap, and how errors were computed."""
     reached = f"the cap is reached in bin {table.cap_bin}" if table.cap_bin is not None else "not reached"
-    told, strata = not math.isnan(table.events_within), schema.strata
+    counted, strata = not math.isnan(table.events_within), schema.strata
     return (
         *(() if test is None else ((f"proportional, {table.by}", _proportional(test)),)),
         *((("baseline", f"one for each {strata.name}: {listed(strata.cells)}"),) if strata is not None else ()),
         ("cap of 1", f"{reached} at the mean of the columns"),
-        *((("events that count", f"{table.events_within:.0%} of those up to the last edge"),) if told else ()),
+        *((("events that count", f"{table.events_within:.0%} of those up to the last edge"),) if counted else ()),
         ("standard errors", f"of log ratios, {table.cov_reason}"),
         *texts_of(table.release),
     )
@@ -410,7 +410,6 @@ def _starred(table: HazardRatios, alpha: float) -> list[tuple[str, ...]]:
 
 
 def _estimated(table: HazardRatios) -> str:
-    """Describe how the ratios were estimated, and what they are not."""
     schema = _schema_of(table.release)
     bins = f"{schema.periods} bins of {schema.bins.name} up to {schema.bins.edges[-1]:g}"
     counted = "counts of bins and events and " if table.counts else ""
@@ -425,5 +424,5 @@ def _estimated(table: HazardRatios) -> str:
 
 
 def _proportional(test: Proportionality) -> str:
-    chance = f"P = {chance_of(test.p_value)}" if test.told else "not told"
+    chance = f"P = {chance_of(test.p_value)}" if test.reported else "not reported"
     return f"{chance}, over {test.bins} bins"

@@ -284,7 +284,7 @@ def _why_equal(known: bool) -> str:
 
 def _range_of(share: float, found: Interval) -> str:
     where = f"where {100 * share:g} in 100 are of the class"
-    return f"{found.low:.2f} to {found.high:.2f} {where}" if found.told else f"hidden by noise {where}"
+    return f"{found.low:.2f} to {found.high:.2f} {where}" if found.reported else f"hidden by noise {where}"
 
 
 def _shares_of_bins(schema: ScoringSchema, share: float, scores: ReleasedScores | None) -> tuple[Array, Array]:
@@ -293,7 +293,7 @@ def _shares_of_bins(schema: ScoringSchema, share: float, scores: ReleasedScores 
         parts = np.diff(scores.below(np.array(schema.edges[1:-1])), prepend=0.0, append=1.0, axis=1)
         return parts[0], parts[1]
     centre, spread = _APART**2 / 2, _APART
-    if schema.cuts is not None:  # as many of both classes together in each, whatever their shares
+    if schema.cuts is not None:  # each bin has equally many of both classes, weighted alike
         grid = np.linspace(-centre - 8 * spread, centre + 8 * spread, 4_001)
         mixture = (ndtr((grid - centre) / spread) + ndtr((grid + centre) / spread)) / 2
         inner = np.interp(np.arange(1, schema.score_bins) / schema.score_bins, mixture, grid)

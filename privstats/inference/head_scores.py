@@ -23,7 +23,7 @@ from privstats.inference.head_curves import Reliability, RocCurve, reliability, 
 from privstats.inference.own_scores import OwnRecords
 from privstats.inference.releases import reckoned_sigma, require_gaussian, require_records
 from privstats.inference.reporting import HIDDEN, Source
-from privstats.inference.summary import RowTable, Summary, ends_of
+from privstats.inference.summary import RowTable, Summary, ends_of, formerly
 from privstats.release import Release
 from privstats.schema import ScoringSchema, narrowed
 
@@ -44,6 +44,7 @@ class Flagged(NamedTuple):
     specificity: Interval
 
 
+@formerly(told="reported", why_not_told="why_not_reported")
 @dataclass(frozen=True, eq=False)
 class HeadScore(RowTable):
     """Performance of a head on the records that all parties held out, with intervals for the population of such
@@ -108,7 +109,7 @@ class HeadScore(RowTable):
         """Return sensitivity and specificity where the second of two classes is predicted from a threshold on.
 
         Args:
-            threshold: of the score. Of own records it is exact; of counts the inner edge of the bins nearest to it is
+            threshold: of the score. For own records it is exact; for counts the nearest inner edge of the bins is
                 used and returned.
 
         Raises:
@@ -121,18 +122,18 @@ class HeadScore(RowTable):
         (curve,) = self.roc.values()
         place = int(np.abs(curve.thresholds - threshold).argmin())
         false = curve.false_positive[place]
-        right = Interval(1 - false.value, 1 - false.high, 1 - false.low, false.told)
+        right = Interval(1 - false.value, 1 - false.high, 1 - false.low, false.reported)
         return Flagged(float(curve.thresholds[place]), curve.true_positive[place], right)
 
     @property
-    def told(self) -> bool:
+    def reported(self) -> bool:
         """Whether the accuracy has a bounded interval."""
-        return not self.why_not_told
+        return not self.why_not_reported
 
     @property
-    def why_not_told(self) -> str:
+    def why_not_reported(self) -> str:
         """Why it has none; empty where it has one."""
-        if self.accuracy.told:
+        if self.accuracy.reported:
             return ""
         return (
             f"the noise hides how many records there are: about {self.records:,.0f}, with a noise of "
@@ -145,21 +146,21 @@ class HeadScore(RowTable):
         if self.only is None:
             return ()
         return (
-            f"This head predicts one class, {self.only!r}, for every record as far as the noise tells: its accuracy is "
-            f"that class's share, and its balanced accuracy that of guessing. So it may be of classes that the AUC "
-            f"tells apart: {RARE}.",
+            f"This head predicts one class, {self.only!r}, for every record, up to noise: its accuracy is that "
+            "class's share, and its balanced accuracy that of guessing. The AUC may still separate the classes: "
+            f"{RARE}.",
         )
 
     def to_rows(self) -> list[dict[str, Any]]:
-        """Every measure with its interval, as plain values."""
+        """Return every measure with its interval, as plain values."""
         return [
             {
                 "metric": name,
                 "class": label,
-                "estimate": each.value if each.told else math.nan,
+                "estimate": each.value if each.reported else math.nan,
                 "conf_low": each.low,
                 "conf_high": each.high,
-                "told": each.told,
+                "told": each.reported,
             }
             for name, label, each in self._measures()
         ]
@@ -239,7 +240,7 @@ def head_score(release: Release, *, alpha: float = 0.05) -> HeadScore:
         >>> terms = {"model": "central", "unit": "record", "adjacency": "add-remove", "epsilon": 1.0, "delta": 1e-5}
         >>> plan = scoring.plan(cohort=ps.Cohort(2, 2, 600), privacy=ps.Privacy(**terms))
         >>> found = ps.inference.head_score(ps.simulate(plan, [(X[300:600], y[300:600]), (X[600:], y[600:])]))
-        >>> found.accuracy.low < 0.93 < found.accuracy.high, found.auc["1"].told
+        >>> found.accuracy.low < 0.93 < found.accuracy.high, found.auc["1"].reported
         (True, True)
     """
     schema, z, sigma = _schema_of(release), z_of(alpha), reckoned_sigma(release)["T"]
@@ -332,7 +333,7 @@ def _of_two(schema: ScoringSchema, tables: Mapping[tuple[str, ...], Array], sigm
         right = counts[1, half:] + counts[0, half - 1 :: -1]
         wrong = counts[0, half:] + counts[1, half - 1 :: -1]
         diagram = reliability(np.array(schema.edges[half:]), wrong, right, sigma, 2, z)
-    root = float(np.sqrt(max(half, schema.score_bins - half)))  # of the class with more bins, where they differ
+    root = float(np.sqrt(max(half, schema.score_bins - half)))  # for the class with more bins
     return _Counted(
         confusion, sigma * root, sums, sigma * root * 2**0.5, {str(schema.labels[1]): (counts[0], counts[1])}, diagram
     )
@@ -364,4 +365,4 @@ def _only(table: CountTable, labels: tuple[str, ...], z: float) -> str | None:
 
 
 def _shown(each: Interval) -> tuple[str, str, str]:
-    return (f"{each.value:.4f}" if each.told else HIDDEN, f"{each.low:.4f}", f"{each.high:.4f}")
+    return (f"{each.value:.4f}" if each.reported else HIDDEN, f"{each.low:.4f}", f"{each.high:.4f}")

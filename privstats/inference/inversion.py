@@ -48,23 +48,23 @@ class Errors(Protocol):
     def noise_error(self) -> Array:
         """Standard errors from the noise alone."""
 
-    def told(self, alpha: float) -> NDArray[np.bool_]:
-        """Whether the interval at this level is bounded."""
+    def reported(self, alpha: float) -> NDArray[np.bool_]:
+        """Return whether the interval at this level is bounded."""
 
     def statistics(self, null: Array | float = 0.0) -> Array:
         """Test statistics of "parameter == null"."""
 
     def pvalues(self, null: Array | float = 0.0) -> Array:
-        """Two-sided p-values of "parameter == null"."""
+        """Return two-sided p-values of "parameter == null"."""
 
     def interval(self, alpha: float, *, sampling: bool = True) -> tuple[Array, Array]:
-        """Ends of the intervals."""
+        """Return the ends of the intervals."""
 
     def combined(self, rows: Array) -> Errors:
         """Return the errors of linear combinations of the parameters."""
 
     def joint_pvalue(self) -> float:
-        """p-value of "all parameters are 0"."""
+        """Return the p-value of "all parameters are 0"."""
 
 
 @dataclass(frozen=True)
@@ -154,8 +154,8 @@ class Inversion:
         contrasts: one row per parameter, ``(m, p)``: parameter i is ``contrasts[i] @ b``.
         degrees: degrees of freedom of the t quantiles; infinite where the variance is known.
         bias: the largest distance, in the norm of G, between the b of the equations and the b that is meant, where the
-            equations are an approximation; with infinite degrees only. Quantiles are then those of |Z + ``left``|,
-            which hold for every bias up to it (Armstrong and Kolesar 2018).
+            equations are an approximation; with infinite degrees only. Quantiles are then those of
+            |Z + ``relative_bias``|, which hold for every bias up to it (Armstrong and Kolesar 2018).
     """
 
     equations: NormalEquations
@@ -194,15 +194,15 @@ class Inversion:
         return self._over_precision(self._noise + self.equations.variance * self.precision)
 
     @cached_property
-    def left(self) -> Array:
+    def relative_bias(self) -> Array:
         """The largest bias of each contrast, in standard errors: by Cauchy-Schwarz ``bias sqrt(c'G^-1 c) / error``."""
         if not self.bias:
             return np.zeros(len(self.contrasts))
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.where(self.precision > 0, self.bias / (np.sqrt(self.precision) * self.error), np.inf)
 
-    def told(self, alpha: float) -> NDArray[np.bool_]:
-        """Whether the interval at this level is bounded."""
+    def reported(self, alpha: float) -> NDArray[np.bool_]:
+        """Return whether the interval at this level is bounded."""
         return np.asarray(self.reach > self._quantile(alpha))
 
     def least_level(self) -> Array:
@@ -219,7 +219,7 @@ class Inversion:
             return np.where((step == 0) | (self.precision == 0), 0.0, self.precision * step / scale)
 
     def pvalues(self, null: Array | float = 0.0) -> Array:
-        """Two-sided p-values of "parameter == null".
+        """Return two-sided p-values of "parameter == null".
 
         The larger of the score test's and :meth:`least_level`, so that p < alpha exactly where the interval at alpha is
         bounded and leaves ``null`` out.
@@ -235,13 +235,13 @@ class Inversion:
                 variance is omitted, quantiles are normal, and the bias moves both ends. Both kinds of intervals report
                 the same contrasts.
         """
-        reported = self.told(alpha)
+        reported = self.reported(alpha)
         z2 = np.where(reported, np.square(self._quantile(alpha) if sampling else quantile(alpha, math.inf)), 0.0)
         square = np.where(reported, np.square(self.precision) - z2 * self._curvature, 1.0)
         middle = z2 * self._slope / 2
         free = z2 * (self._noise + (self.equations.variance * self.precision if sampling else 0.0))
         root = np.sqrt(np.maximum(np.square(middle) + square * free, 0.0))
-        moved = 0.0 if sampling or not self.bias else np.where(reported, self.left * self.error, 0.0)
+        moved = 0.0 if sampling or not self.bias else np.where(reported, self.relative_bias * self.error, 0.0)
         low, high = (middle - root) / square - moved, (middle + root) / square + moved
         return np.where(reported, self.estimate + low, -np.inf), np.where(reported, self.estimate + high, np.inf)
 
@@ -287,10 +287,10 @@ class Inversion:
         return self._joint_tail(least**2, share)
 
     def _quantile(self, alpha: float) -> Array | float:
-        return folded_quantile(alpha, self.left) if self.bias else quantile(alpha, self.degrees)
+        return folded_quantile(alpha, self.relative_bias) if self.bias else quantile(alpha, self.degrees)
 
     def _tail(self, statistic: Array) -> Array:
-        return folded(statistic, self.left) if self.bias else two_sided(statistic, self.degrees)
+        return folded(statistic, self.relative_bias) if self.bias else two_sided(statistic, self.degrees)
 
     @property
     def _finite_degrees(self) -> float:
@@ -338,7 +338,7 @@ def condition(values: Array) -> float | None:
 
 
 def quantile(alpha: float, degrees: float) -> float:
-    """Two-sided quantile of Student's t, of the normal law for infinite degrees."""
+    """Return the two-sided quantile of Student's t, of the normal law for infinite degrees."""
     return float(ndtri(1 - alpha / 2) if math.isinf(degrees) else stdtrit(degrees, 1 - alpha / 2))
 
 

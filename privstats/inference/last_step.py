@@ -30,7 +30,7 @@ LOOK_BACK = 2
 _ARRIVED = 2.0  # standard errors that the next step may move a coefficient by, at the most
 _SETTLED = 0.5  # log of the information along a coefficient that a round may have changed, at the most
 _SURE = 2.0  # standard deviations of noise that a measured change must allow for
-_SAID = 0.5  # a note reports possible next steps from this many standard errors on
+_NOTED = 0.5  # a note reports possible next steps from this many standard errors on
 _ALL = slice(None)
 
 
@@ -82,9 +82,9 @@ class LastStep:
         return self.inversion.noise_error
 
     @property
-    def left(self) -> Array:
+    def remaining_step(self) -> Array:
         """The most standard errors by which the next step could move each parameter, ``(m,)``."""
-        return self.inversion.left
+        return self.inversion.relative_bias
 
     @cached_property
     def change(self) -> Array:
@@ -109,24 +109,24 @@ class LastStep:
     @property
     def arrived(self) -> NDArray[np.bool_]:
         """Whether the rounds have converged for each parameter, ``(m,)``."""
-        return np.asarray((self.left <= _ARRIVED) & (self.change <= _SETTLED))
+        return np.asarray((self.remaining_step <= _ARRIVED) & (self.change <= _SETTLED))
 
-    def told(self, alpha: float) -> NDArray[np.bool_]:
-        """Whether the interval at this level is bounded."""
-        return self.inversion.told(alpha) & self.arrived
+    def reported(self, alpha: float) -> NDArray[np.bool_]:
+        """Return whether the interval at this level is bounded."""
+        return self.inversion.reported(alpha) & self.arrived
 
     def statistics(self, null: Array | float = 0.0) -> Array:
         """Score of "parameter == null" over its standard deviation there."""
         return self.inversion.statistics(null - self.offset)
 
     def pvalues(self, null: Array | float = 0.0) -> Array:
-        """Two-sided p-values of "parameter == null"; 1 where the rounds have not converged."""
+        """Return two-sided p-values of "parameter == null"; 1 where the rounds have not converged."""
         return np.where(self.arrived, self.inversion.pvalues(null - self.offset), 1.0)
 
     def interval(self, alpha: float, *, sampling: bool = True) -> tuple[Array, Array]:
-        """Ends of the intervals; as :meth:`Inversion.interval`."""
+        """Return the ends of the intervals; as :meth:`Inversion.interval`."""
         low, high = self.inversion.interval(alpha, sampling=sampling)
-        reported = self.told(alpha)
+        reported = self.reported(alpha)
         return np.where(reported, self.offset + low, -np.inf), np.where(reported, self.offset + high, np.inf)
 
     def combined(self, rows: Array) -> LastStep:
@@ -134,7 +134,7 @@ class LastStep:
         return LastStep(self.inversion.combined(rows), rows @ self.offset, self.earlier)
 
     def joint_pvalue(self) -> float:
-        """p-value of "all parameters are 0"; 1 where the rounds have not converged."""
+        """Return the p-value of "all parameters are 0"; 1 where the rounds have not converged."""
         return self.inversion.joint_pvalue(-self.offset) if self.arrived.all() else 1.0
 
 
@@ -171,12 +171,12 @@ def last_step(
 
 
 def notes_on(errors: LastStep, read: NDArray[np.bool_] | slice = _ALL) -> list[str]:
-    """Warnings about rounds that ended too early for the parameters that are read."""
+    """Return warnings about rounds that ended too early for the parameters that are read."""
     arrived, notes = errors.arrived[read], list[str]()
     if not arrived.all():
         notes.append("the rounds ended before they converged: give rate=, or more rounds")
-    most = float(errors.left[read][arrived].max(initial=0.0))
-    if most >= _SAID:
+    most = float(errors.remaining_step[read][arrived].max(initial=0.0))
+    if most >= _NOTED:
         notes.append(
             f"a next round could move a coefficient by up to {most:.1f} standard errors, which intervals include"
         )

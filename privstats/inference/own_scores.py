@@ -85,7 +85,7 @@ class OwnRecords:
         return np.asarray(np.unique(named, return_inverse=True)[1], np.intp)
 
     def inflation(self, moves: Array, rows: NDArray[np.bool_] | None = None) -> float:
-        """Variance of a statistic over persons, over its variance over independent rows; at least 1.
+        """Return the variance of a statistic over persons, over its variance over independent rows; at least 1.
 
         Args:
             moves: influence of each record on the statistic, ``(n,)``.
@@ -108,7 +108,7 @@ class OwnRecords:
         return ratio(part, total, (1, 1), 0.0, z * math.sqrt(self.inflation(moves, rows)))
 
     def flagged(self, threshold: float, z: float) -> tuple[Interval, Interval]:
-        """Sensitivity and specificity where the second of two classes is predicted from a threshold on."""
+        """Return sensitivity and specificity where the second of two classes is predicted from a threshold on."""
         above, ill = self.shares[:, 1] >= threshold, self.y == 1
         return self.share(above, ill, z), self.share(~above, ~ill, z)
 

@@ -64,10 +64,10 @@ def _summary_of(result: Any, release: Release | None, alpha: float) -> Summary:
 
 
 def proportions_summary(shares: Mapping[str, Interval], release: Release, alpha: float) -> Summary:
-    """Shares of the cells of one variable."""
+    """Return the shares of the cells of one variable."""
     rows = [
         (cell, f"{share.value:.4f}", f"{share.low:.4f}", f"{share.high:.4f}")
-        if share.told
+        if share.reported
         else (cell, HIDDEN, "0", "1")
         for cell, share in shares.items()
     ]

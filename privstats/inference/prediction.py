@@ -98,11 +98,11 @@ class Predicted(NamedTuple):
 
     Attributes:
         widths: computes the half widths without and with noise, from a plan or its course, the guesses and alpha.
-        said: the predicted quantity and its unit, in words.
+        quantity: the predicted quantity and its unit, in words.
     """
 
     widths: Callable[[Any, Guesses, float], tuple[float, float]]
-    said: str
+    quantity: str
 
 
 def predicted_of(plan: Plan | Effect | Hazard) -> Predicted:
@@ -115,12 +115,12 @@ def predicted_of(plan: Plan | Effect | Hazard) -> Predicted:
         >>> from privstats.inference.prediction import predicted_of
         >>> schema = ps.RidgeSchema(2, clip_norm=2.0, target_bound=4.0)
         >>> plan = ps.Plan(schema=schema, cohort=ps.Cohort(3, 3, 9), privacy=ps.NoPrivacy())
-        >>> predicted_of(plan).said.partition(";")[0]
+        >>> predicted_of(plan).quantity.partition(";")[0]
         'of a slope, per unit of a column behind the transform'
     """
     row = _PREDICTED.get(plan.schema.task)
     if row is None:
-        raise PlanError("half widths are of a regression, of effects or of hazards: give a plan of one of these")
+        raise PlanError("half widths are predicted for regressions, effects and hazards: give a plan of one of these")
     return row
 
 
@@ -154,7 +154,7 @@ _PREDICTED: Mapping[str, Predicted] = {
     "effect": Predicted(_of_effect, "of the effect, in units of the outcome"),
     "hazard": Predicted(_of_hazards, "of a log hazard ratio, per unit of a column behind the transform"),
 }
-"""By the task of the schema."""
+"""Predictions by the task of the schema."""
 
 
 @dataclass(frozen=True)
@@ -207,7 +207,7 @@ def effect_half_widths(course: Effect, guesses: Guesses, alpha: float) -> tuple[
     """
     schema, z = course.schema, quantile(alpha, math.inf)
     if schema.measure == "ratio":
-        raise PlanError("no half width is predicted of a ratio; ask for that of the difference")
+        raise PlanError("no half width is predicted for a ratio; request that of the difference")
     if schema.missing:
         raise PlanError(
             "no half width is predicted where outcomes may be missing; ask for that of a trial where none is, with as "
@@ -323,12 +323,13 @@ def _nuisances(course: Effect, guesses: Guesses, means: _Means) -> float:
 
 
 def _columns(schema: EffectSchema, guesses: Guesses) -> Array:
-    """Mean squares of the columns of one arm, the constant last."""
+    """Return mean squares of the columns of one arm, the constant last."""
     return np.append(np.full(schema.width - 1, guesses.variance), 1.0)
 
 
 def _line_errors(course: Effect, guesses: Guesses, records: float) -> tuple[Array, Array]:
-    """Squared errors of one arm's line along each column: what its penalty takes, and what sampling and noise add.
+    """Return squared errors of one arm's line along each column: what its penalty takes, and what sampling and noise
+    add.
 
     Slopes are guessed to explain as much as they leave, as far as the range of outcomes has room for it; all of that
     is taken where the lines are left out.
@@ -347,7 +348,7 @@ def _line_errors(course: Effect, guesses: Guesses, records: float) -> tuple[Arra
 
 
 def _residual(schema: EffectSchema, guesses: Guesses) -> float:
-    """The variance of outcomes about the lines."""
+    """Return the variance of outcomes about the lines."""
     return (schema.half / 2 if guesses.residual is None else guesses.residual) ** 2
 
 
@@ -427,7 +428,7 @@ def cap_warnings(plan: Plan) -> list[str]:
 
 
 def _inverses(size: float) -> tuple[float, float]:
-    """Means of 1 / (1 + x) and of its square, x by the semicircle law of this radius below 1."""
+    """Return the means of 1 / (1 + x) and of its square, x by the semicircle law of this radius below 1."""
     if size < 1e-4:
         return 1.0, 1.0
     root = math.sqrt(1 - size**2)

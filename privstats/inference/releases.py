@@ -83,7 +83,7 @@ def _behind_ranges(releases: Any) -> tuple[tuple[Plan, ...], Release] | None:
 
     if behind_ranges(replace(original, folds=ranged.folds), first) != ranged:
         raise ReleaseError(
-            "these sums are not behind the ranges that the first release gives: give both releases of one Standardised "
+            "these sums were not measured with the first release's ranges: give both releases of one Standardised "
             "course, in order, or the last one alone"
         )
     return (first.plan,), require_records(last)
@@ -129,7 +129,8 @@ def require_gaussian(release: Release) -> None:
 
 
 def column_names(schema: Schema, columns: int) -> tuple[str, ...]:
-    """Names of the columns as they come in, x0, x1, ... where the plan has none; of texts that are columns too."""
+    """Return the names of the columns as they come in, x0, x1, ... where the plan has none; of texts that are columns
+    too."""
     if schema.feature_names is None:
         return tuple(f"x{j}" for j in range(columns))
     levels = levels_of(schema)
@@ -137,7 +138,7 @@ def column_names(schema: Schema, columns: int) -> tuple[str, ...]:
 
 
 def chosen_columns(names: Sequence[str], columns: Sequence[str | int] | None) -> list[int]:
-    """Numbers of the columns in the model.
+    """Return the numbers of the columns in the model.
 
     Raises:
         ReleaseError: a column that the release does not have, or one that is named twice.

@@ -17,7 +17,7 @@ from privstats.release import Release
 from privstats.version import __version__
 
 HIDDEN = "-"
-"""Stands for what is not told."""
+"""Shown in place of a number that is not reported."""
 
 _ADJACENT = {
     "add-remove": "neighbouring data sets differ by one {unit} that is added or removed",
@@ -58,8 +58,8 @@ class Source:
         """The claim, the promise of all releases, the last one's plan, and the assumptions."""
         plan = self.release.plan
         return [
-            f"At most {self._percent(self.alpha)} of releases report an interval that misses, if what is assumed "
-            f"holds. '{HIDDEN}' is not reported: noise hides it.",
+            f"At most {self._percent(self.alpha)} of releases report an interval that misses, if the assumptions "
+            f"hold. '{HIDDEN}' means not reported: noise hides it.",
             self.promise,
             f"Plan {plan.digest[:_DIGITS]}, {len(self.release.survivors)} of {plan.cohort.clients} clients.",
             f"Assumed: {self._assumed}.",
@@ -147,7 +147,7 @@ class Source:
         noise = "sampling and that noise" if self.release.plan.noise is not None else "sampling"
         return (
             f"Intervals ({percent}) and p-values include {noise}: at most {self._percent(self.alpha)} of releases "
-            "report an interval that misses the number that it is about, if what is assumed holds, and what noise "
+            "report an interval that misses the true value, if the assumptions hold, and what noise "
             "hides is not reported."
         )
 
@@ -174,7 +174,6 @@ class Source:
 
     @property
     def _guarantee(self) -> str:
-        """The promise in the words of a paper."""
         plan, privacy = self.release.plan, self.release.plan.privacy
         if not isinstance(privacy, Privacy) or plan.noise is None:
             return "No noise was added: the sums are exact, without differential privacy."
@@ -185,7 +184,7 @@ class Source:
             f"{what} differentially private with epsilon = {self._epsilon(privacy):.4g} and delta = {privacy.delta:g}; "
             f"the protected unit is one {privacy.unit}, the adjacency {privacy.adjacency} "
             f"({_ADJACENT[privacy.adjacency].format(unit=privacy.unit)}). "
-            f"What that rests on, with {privacy.model} noise: {trusted}."
+            f"This relies on, with {privacy.model} noise: {trusted}."
         )
 
     def _epsilon(self, privacy: Privacy) -> float:
@@ -201,7 +200,7 @@ class Source:
 
 
 def listed(names: Sequence[str]) -> str:
-    """Names as a sentence has them.
+    """Return names as a sentence has them.
 
     Example:
         >>> from privstats.inference.reporting import listed

@@ -61,7 +61,7 @@ def releases_behind(head: Any, releases: Released | Sequence[Release | None]) ->
     if not have or not isinstance(provenance, Provenance) or provenance.releases != Provenance.of(have).releases:
         raise ReleaseError("these are not the releases that the head was made from; give all of them, in order")
     if provenance.public is not None:
-        raise ReleaseError("the head was made with public records, whose part no release tells; fit it without public")
+        raise ReleaseError("the head was fitted with public records, which no release holds; fit it without public")
     _, behind = behind_counts(have)
     return [each for each in behind if each is not None]
 
@@ -180,7 +180,6 @@ class _Round:
 
     @classmethod
     def of(cls, release: Release, whitening: softmax.SoftmaxWhitening, weights: Array) -> _Round:
-        """Build a round from a release that was measured at these published weights."""
         lengths = _to_rows(whitening)
         gradient = np.linalg.solve(lengths, release.moments.g.T).T
         return cls(weights @ lengths, gradient, release.moments.k, float(release.sigma["g"]))

@@ -30,16 +30,17 @@ from privstats.inference.scorecard_points import (
     releases_behind,
     shares,
 )
-from privstats.inference.summary import RowTable, Summary, ends_of
+from privstats.inference.summary import RowTable, Summary, ends_of, formerly
 from privstats.release import Release
 from privstats.transforms import Cells
 
 _BANDS = (
-    "Bands are about what these records would have given without noise, its spread and the head's own bias under it: "
-    "not about what other records would have given."
+    "Bands cover the points of these records without noise: the noise's spread, and the head's bias under it. They do "
+    "not cover other records."
 )
 
 
+@formerly(told="reported")
 @dataclass(frozen=True, eq=False)
 class ColumnPoints:
     """The points of one column: one number for every cell, or, with a ramp, for every step within it.
@@ -69,13 +70,13 @@ class ColumnPoints:
         return self.intervals.names
 
     @property
-    def told(self) -> NDArray[np.bool_]:
+    def reported(self) -> NDArray[np.bool_]:
         """Whether a cell holds records, and the bands of all its steps lie on one side of 0, ``(classes, cells)``."""
         low, high = self.within(self.low, np.min), self.within(self.high, np.max)
         return ((low > 0) | (high < 0)) & self.filled
 
     def within(self, values: Array, take: Any) -> Array:
-        """One number per cell of ``values``, ``(classes, steps)``: what ``take`` gives of its steps."""
+        """Return one number per cell of ``values``, ``(classes, steps)``: what ``take`` gives of its steps."""
         steps = self.intervals.of_steps
         return np.stack([take(values[:, steps == place], axis=1) for place in range(len(self.cells))], axis=1)
 
@@ -159,7 +160,7 @@ class Scorecard(RowTable):
         return noisy(self.releases)
 
     def scores(self, table: Any) -> NDArray[np.float64]:
-        """Scores of records, ``(n, outcomes)``: base and points, from a frame or a mapping of columns."""
+        """Return the scores of records, ``(n, outcomes)``: base and points, from a frame or a mapping of columns."""
         places = self.cells.indices(self.cells.codes(table))
         out = np.tile(self.base, (len(places), 1))
         for j, column in enumerate(self.columns):
@@ -167,7 +168,8 @@ class Scorecard(RowTable):
         return out
 
     def predict_proba(self, table: Any) -> NDArray[np.float64]:
-        """Probabilities of the classes, ``(n, C)``; of two classes the second column is that of ``outcomes``."""
+        """Return the probabilities of the classes, ``(n, C)``; of two classes the second column is that of
+        ``outcomes``."""
         scores = self.scores(table)
         if len(self.outcomes) > 1:
             return np.asarray(softmax(scores, axis=1))
@@ -202,7 +204,8 @@ class Scorecard(RowTable):
         return card_summary(self)
 
     def to_rows(self) -> list[dict[str, object]]:
-        """One row per outcome, column and cell, or step of it: points with their band, and share of the records."""
+        """Return one row per outcome, column and cell, or step of it: points with their band, and share of the
+        records."""
         return [
             {
                 "class": outcome,
@@ -212,7 +215,7 @@ class Scorecard(RowTable):
                 "conf_low": float(column.low[row, step]),
                 "conf_high": float(column.high[row, step]),
                 "proportion": float(column.shares[place]),
-                "told": bool(column.told[row, place]),
+                "told": bool(column.reported[row, place]),
             }
             for row, outcome in enumerate(self.outcomes)
             for column in self.columns
@@ -297,7 +300,7 @@ def scorecard(
 
 
 def card_summary(card: Scorecard) -> Summary:
-    """Points per column and cell; those of a cell that may be empty stand in parentheses, without a band."""
+    """Return points per column and cell; those of a cell that may be empty stand in parentheses, without a band."""
     release, promise = card.releases[0], f"Privacy: {card.promise}."
     source = Source(release, card.alpha, "", tuple(each.plan for each in card.releases))
     shown = source.summary(

@@ -15,8 +15,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from operator import attrgetter
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -24,6 +25,8 @@ from privstats import optional_dependencies
 from privstats.errors import MissingExtraError, ReleaseError
 from privstats.files.atomic import atomic_write
 from privstats.printable import csv_text
+
+T = TypeVar("T")
 
 _WIDTH = 80
 _LEAST_NAME = 12
@@ -39,7 +42,7 @@ _LATEX = {c: f"\\{c}" for c in "&%$#_{}"} | {
     "|": r"\textbar{}",
 }
 ENDINGS = (".txt", ".csv", ".html", ".tex", ".docx")
-"""Of the files that :func:`write_summary` writes."""
+"""Endings of the files that :func:`write_summary` writes."""
 _SECONDS = 60
 
 
@@ -176,7 +179,7 @@ class Summary:
 
 
 def ends_of(alpha: float) -> tuple[str, str]:
-    """Headings of the ends of an interval."""
+    """Return the headings of the ends of an interval."""
     return f"[{100 * (1 - alpha):g}%", "]"
 
 
@@ -311,7 +314,7 @@ class RowTable(Framed):
 
 
 def framed(rows: Sequence[Mapping[str, object]]) -> Any:
-    """Rows as a pandas DataFrame.
+    """Return rows as a pandas DataFrame.
 
     Raises:
         MissingExtraError: pandas is not installed.
@@ -320,6 +323,29 @@ def framed(rows: Sequence[Mapping[str, object]]) -> Any:
 
 
 def rows_by(columns: Mapping[str, Any]) -> list[dict[str, object]]:
-    """One mapping per row from columns of equal length, arrays or sequences, with Python's own values."""
+    """Return one mapping per row from columns of equal length, arrays or sequences, with Python's own values."""
     plain = (np.asarray(values).tolist() for values in columns.values())
     return [dict(zip(columns, row, strict=True)) for row in zip(*plain, strict=True)]
+
+
+def formerly(**names: str) -> Callable[[type[T]], type[T]]:
+    """Return a decorator that lets a class answer to earlier names of its attributes.
+
+    Args:
+        names: the present name of each earlier one.
+
+    Example:
+        >>> from privstats.inference.summary import formerly
+        >>> @formerly(size="length")
+        ... class Rod:
+        ...     length = 3
+        >>> Rod().size
+        3
+    """
+
+    def decorated(result: type[T]) -> type[T]:
+        for earlier, name in names.items():
+            setattr(result, earlier, property(attrgetter(name)))
+        return result
+
+    return decorated

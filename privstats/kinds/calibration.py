@@ -35,8 +35,8 @@ _TABLE: tuple[Statistic, ...] = (
         "pooled",
         ("temperature",),
         (0, 1),
-        meaning="how much more often the model is right than it is sure, and how much surer eleven public factors on "
-        "its scores make it",
+        meaning="the model's accuracy minus its mean confidence, and the change of that confidence under eleven "
+        "public factors on its scores",
     ),
 )
 """Hits less confidence at the first of eleven temperatures, and the gains of confidence at the others."""

@@ -80,7 +80,7 @@ class ClassSchema(Schema):
 
     task: ClassVar[str] = "classes"
     makes: ClassVar[str] = (
-        "a rule that tells the classes apart, from averages of the classes and from how values vary together"
+        "a rule that distinguishes the classes, from averages of the classes and from how values vary together"
     )
     no_persons: ClassVar[str] = ""
     table: ClassVar[tuple[Statistic, ...]] = CLASS_TABLE

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from privstats.moments.record_sums import RecordTerms
 
 COUNT_TABLE: tuple[Statistic, ...] = (
-    Statistic("T", "cell", (), (0, 0), meaning="how many records lie in each cell of every table"),
+    Statistic("T", "cell", (), (0, 0), meaning="how many records each cell of every table holds"),
 )
 """Counts of records per cell of all tables."""
 
@@ -85,8 +85,8 @@ class CountSchema(Schema):
     no_persons: ClassVar[str] = ""
     table: ClassVar[tuple[Statistic, ...]] = (
         *COUNT_TABLE,
-        Statistic("x", "block", (), (1, 0), meaning="the sum of each number, from the middle of its range in halves"),
-        Statistic("q", "block", (), (2, 0), meaning="the sum of the squares of these"),
+        Statistic("x", "block", (), (1, 0), meaning="the sum of each number, from mid-range in units of half ranges"),
+        Statistic("q", "block", (), (2, 0), meaning="the sum of each number's square, in the same unit"),
     )
     features: ClassVar[int] = 1
     clip_norm: ClassVar[float] = 1.0

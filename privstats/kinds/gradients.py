@@ -36,9 +36,9 @@ if TYPE_CHECKING:
 # fmt: off
 _TABLE: tuple[Statistic, ...] = (
     Statistic("g", "pooled", ("target", "feature"), (1, 1), share=0.99,
-        meaning="the sum of what each record would change in the model"),
+        meaning="the sum of the change that each record would make to the model"),
     Statistic("k", "pooled", (), (0, 1), share=0.01,
-        meaning="the sum of a number of at most 1 of each record, which sets the size of the step"),
+        meaning="the sum of one number of at most 1 per record, which sets the step size"),
 )
 """Sum of residuals times mapped rows, and the one number kappa that sets the step size, in wire order."""
 # fmt: on

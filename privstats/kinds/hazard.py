@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 # fmt: off
 _TABLE: tuple[Statistic, ...] = (
     Statistic("g", "pooled", ("feature",), (1, 1), share=0.7,
-        meaning="the sum over persons of what each would change in the model, all its periods together"),
+        meaning="the sum of the change that each person would make to the model, over all periods"),
     Statistic("H", "pooled", ("feature", "feature"), (2, 0), symmetric=True, share=0.3,
         meaning="the sum over persons and periods of products of every two columns, weighted by the variance of each "
         "predicted event"),
@@ -60,11 +60,12 @@ class HazardSchema(Round):
     """Score and information of proportional hazards in bins of time, at published weights w.
 
     P(event in bin j | at risk) = 1 - exp(-mu_j) with mu_j = exp(w'u_j), where u_j is a person's row with the constant
-    in the column of bin j. A person at risk in a bin adds r u_j and v u_j u_j': r = -mu_j, at the event
-    rho = mu_j / (exp(mu_j) - 1); v = mu_j rho. A person censored inside a bin of continuous times, when a part f of the
-    bin's hazard had passed by the published clock c, adds there r = -rho (exp(f mu_j) - 1), at most f mu_j long, and
-    v = mu_j rho (1 - (1 - f) exp(f mu_j)). ``exp`` of a column's weight is the hazard ratio of the continuous model,
-    for any bins. A course builds the rounds (:class:`~privstats.course.Hazard`).
+    in the column of bin j. A person at risk in a bin adds r u_j and v u_j u_j', with v = mu_j rho and
+    ``rho = mu_j / (exp(mu_j) - 1)``; r is rho at the event and -mu_j without it. With continuous times, a person may be
+    censored inside a bin after the part f of the bin's hazard, by the published clock c. In that bin the person adds
+    ``r = -rho (exp(f mu_j) - 1)``, at most f mu_j long, and ``v = mu_j rho (1 - (1 - f) exp(f mu_j))``. ``exp`` of a
+    column's weight is the hazard ratio of the continuous model, for any bins. A course builds the rounds
+    (:class:`~privstats.course.Hazard`).
 
     A person is censored before the first bin where the published cumulative hazard would pass 1. This censoring
     follows from columns and weights, so the score stays unbiased for every w.
@@ -73,20 +74,22 @@ class HazardSchema(Round):
         features: dimension of the rows after ``transform``, the constant included.
         clip_norm: R, the norm to which rows with their constant are clipped.
         bins: times in bins from 0 on. A person observed beyond the last edge is censored there, so choose the end of
-            the follow-up that people reach. Six bins suit noise; eight to twelve come nearest to Cox's model.
+            the usual follow-up. Six bins suit noise; eight to twelve come nearest to Cox's model.
         event: the column that holds 1 where the time is that of the event, and 0 where it is censored; or the two texts
             that a first map :class:`~privstats.transforms.Levels` declares for it. With more texts the second is the
-            event, and further ones are other causes: a person with another cause is censored then, and the ratios are
-            cause-specific.
+            event and further ones are other causes: a person with another cause is censored at that time, and ratios
+            are cause-specific.
         feature_names: names of the columns, which are read by name in addition to ``bins.name`` and ``event``.
-        transform: public maps, the last a :class:`~privstats.transforms.ConstantFeature`: its value is in the column of
-            each bin, and is at most R / sqrt 2.
+        transform: public maps; the last is a :class:`~privstats.transforms.ConstantFeature` of at most R / sqrt 2,
+            which enters the column of each bin.
         cap: M, the cumulative hazard up to which a person counts; 1.
-        expected_events: a public guess; more than one bin for ten of them is refused.
-        times: ``"continuous"``, or ``"discrete"`` where a bin is one visit: f is 1 then, as for None, in old plans.
-        time_unit: the unit of continuous times that are rounded down, such as 1 for months: half of it is added to f.
-        strata: a column of two to four declared values, each of which has a baseline of its own, a weight w for each of
-            its bins and a clock c: Cox's model stratified by it. It is no column of the model and has no ratio.
+        expected_events: a public guess of the number of events; more than one bin per ten events is refused.
+        times: ``"continuous"``, or ``"discrete"`` where a bin is one visit. f is 1 for discrete times and for
+            None, which old plans have.
+        time_unit: the unit of continuous times that are rounded down, such as 1 for months: half a unit is added
+            before f is computed.
+        strata: a column of two to four declared values, each with a separate baseline: a weight w per bin and a clock c
+            (stratified Cox model). It is no column of the model and has no ratio.
         grid_bits, nonnegative: as in :class:`ClassSchema`.
 
     Raises:
@@ -94,8 +97,8 @@ class HazardSchema(Round):
 
     Guarantee:
         The unit is one person over all periods, one row. |sum_j r_j u_j| <= M R and |sum_j v_j u_j u_j'| <= M R^2 for
-        every w and c, attained in the limit (docs/sensitivity.md): a person has one stratum, so strata add entries
-        that are 0 for this person and change no bound. Source: Prentice and Gloeckler 1978.
+        every w and c, attained in the limit (docs/sensitivity.md). A person has one stratum; other strata add
+        entries that are 0 for this person and change no bound. Source: Prentice and Gloeckler 1978.
 
     Example:
         >>> schema = ps.HazardSchema(

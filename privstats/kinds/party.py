@@ -43,7 +43,7 @@ _TABLE: tuple[Statistic, ...] = (
         "pooled",
         ("class", "feature"),
         (0, 1),
-        meaning="the sum of one vector of each party, at most 1 long, which points to what tells the classes apart",
+        meaning="the sum of one vector of each party, at most 1 long, which points where the classes differ most",
     ),
 )
 """One direction of each party, C x d numbers of norm 1 at most."""
@@ -51,8 +51,8 @@ _TABLE: tuple[Statistic, ...] = (
 _UPDATE_TABLE: tuple[Statistic, ...] = (
     replace(
         _TABLE[0],
-        meaning="the sum of one vector of each party, at most 1 long: what its records would change in the weights "
-        "that the plan publishes",
+        meaning="the sum of one vector of each party, at most 1 long: the change that its records would make to the "
+        "published weights",
     ),
 )
 """The same for updates of published weights."""
@@ -96,7 +96,7 @@ class PartySchema(Schema):
     """
 
     task: ClassVar[str] = "party-softmax"  # another direction needs another word: parties of one plan send the same
-    makes: ClassVar[str] = "a rule that tells the classes apart, to which each party gives one direction, as one vote"
+    makes: ClassVar[str] = "a rule that distinguishes the classes, to which each party gives one direction, as one vote"
     table: ClassVar[tuple[Statistic, ...]] = _TABLE
     statistics: ClassVar[str] = letters_of(_TABLE)
     predicts: ClassVar[Predicted | None] = "parties"

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 # fmt: off
 _LOGISTIC: tuple[Statistic, ...] = (
     Statistic("g", "pooled", ("feature",), (1, 1), share=0.591,
-        meaning="the sum of what each record would change in the model"),
+        meaning="the sum of the change that each record would make to the model"),
     Statistic("H", "pooled", ("feature", "feature"), (2, 0), symmetric=True, share=0.409,
         meaning="the sum of products of every two features, weighted by the variance of each predicted outcome"),
 )

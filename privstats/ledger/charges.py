@@ -305,7 +305,7 @@ def withdraw_run(plan: Plan, *, roster: secagg.Roster, charge: Charge) -> None:
 
 
 Paid: TypeAlias = Charge | dp.Ledger | Literal["uncharged"] | None
-"""Where a release is recorded: a charge, a ledger (with the name of a data set in it), or ``"uncharged"``."""
+"""The record of a release's cost: a charge, a ledger (with the name of a data set in it), or ``"uncharged"``."""
 
 
 def charge_named(ledger: Paid, dataset: str | None) -> Charge | None:

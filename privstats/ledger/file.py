@@ -58,7 +58,7 @@ FORMAT_VERSION = 2
 _NEWER_RECORDS = 3
 """The format of a ledger from its first withdrawal or role on; nothing else differs, so older formats are read."""
 _PURE_RECORDS = 4
-"""The same from its first cap of delta 0 or spend of pure epsilon on; it stays, whatever is written later."""
+"""Format from the first cap of delta 0 or spend of pure epsilon on, for all later records too."""
 _APPLICATION_ID = 0x70734C64  # "psLd"
 _TABLE = "CREATE TABLE log (number INTEGER PRIMARY KEY, body TEXT NOT NULL, digest TEXT NOT NULL) STRICT"
 _HAS_BESIDE = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'beside'"
@@ -200,7 +200,7 @@ def writing(
 
 @contextmanager
 def reading(path: Path, timeout: float, *, expected: Head | None = None) -> Iterator[Log]:
-    """A consistent view of an existing ledger.
+    """Yield a consistent view of an existing ledger.
 
     The file is opened for writing where that is possible, because the first reader after a crash must roll back an
     unfinished transaction; read-only media have none.
@@ -238,7 +238,7 @@ def _require_file(path: Path) -> None:
 
 
 def _make_private(path: Path) -> None:
-    """An empty file that its owner alone may read, where there is none; its journal and its head follow its mode."""
+    """Create an empty file that only its owner may read, if it is missing; SQLite's journal takes the same mode."""
     with suppress(OSError, ValueError):  # sqlite meets the same, and its refusal is told
         os.close(open_private(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL))
 

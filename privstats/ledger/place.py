@@ -79,7 +79,7 @@ class LedgerPlace:
     def accept_restored(self) -> int:
         """Go on with an older copy of this ledger, which was restored together with its folder.
 
-        What was spent after the copy is forgotten: if anything of it was sent, releases of these data may together
+        The ledger forgets every spend after the copy: if anything of it was sent, releases of these data may together
         exceed the cap, by as much as those spends cost, and a run's name may be used twice. The owner confirms that
         nothing was. From the next spend on newer copies are refused.
 
@@ -99,7 +99,7 @@ class LedgerPlace:
 
     @contextmanager
     def _writing(self) -> Iterator[Log]:
-        transaction = reading if self.asks else writing  # what is read alone is rolled back
+        transaction = reading if self.asks else writing  # a read-only transaction is rolled back
         with transaction(self.file, self.timeout, expected=self.expected) as log:
             yield log
 

@@ -123,7 +123,7 @@ def _price(account: Account, cost: Cost) -> Price:
 
 
 def _check_named(schema: Schema, noise: Noise) -> None:
-    """Refuse a statistic without noise of its own: a price that adds up over noise would have it for nothing."""
+    """Refuse a statistic without separate noise: a price that sums over noise would release it for free."""
     sigma = noise.sigma
     bare = [letter for letter in schema.statistics if not 0 < sigma.get(letter, 0.0) < math.inf]
     bare += [letter for letter in schema.statistics if noise.pure and letter not in noise.scales and letter not in bare]

@@ -20,7 +20,7 @@ _DOMAIN = b"privstats/ledger/2"
 Hex: TypeAlias = Annotated[str, Meta(pattern="^([0-9a-f]{2})*$")]
 Count: TypeAlias = Annotated[int, Meta(ge=0)]
 ApartBy: TypeAlias = Literal["", "holding", "parties"]
-"""What ensures that rounds priced as disjoint hold different records; empty where every round has its own price."""
+"""The guarantor that rounds priced as disjoint hold different records; empty where every round has its own price."""
 _HEAD = re.compile(r"(\d{1,12})-([0-9a-f]{64})")
 
 
@@ -38,13 +38,13 @@ class _Base(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 class Opened(_Base, frozen=True, tag="opened"):
-    """The first record: 32 hex digits that no other ledger has, so that a new file cannot replace an old one."""
+    """First record: a random 32-digit hex id, so that a new file cannot stand in for an old one."""
 
     ledger: Hex
 
 
 class Capped(_Base, frozen=True, tag="capped"):
-    """The cap of a data set, from here on."""
+    """Sets the cap of a data set for all later charges."""
 
     dataset: str
     unit: Unit
@@ -78,14 +78,15 @@ class Spent(_Base, frozen=True, tag="spent", omit_defaults=True):
 
 
 class Marked(_Base, frozen=True, tag="marked"):
-    """Round number ``node`` of the course that record number ``spend`` allowed has started; it never starts again."""
+    """Records the start of round ``node`` of the course that record number ``spend`` allowed; it never starts again."""
 
     spend: Count
     node: Count
 
 
 class Finished(_Base, frozen=True, tag="finished"):
-    """The upload or release that record number ``spend`` allowed was sent; ``upload`` identifies its bytes, in hex."""
+    """Records that the upload or release of record number ``spend`` was sent; ``upload`` identifies its bytes, in
+    hex."""
 
     spend: Count
     upload: Hex
@@ -135,7 +136,7 @@ RegistryAction: TypeAlias = Literal["opened", "entered", "rows", "gone", "taken"
 class Held(_Base, frozen=True, tag="held"):
     """A change of records of the stream that record number ``spend`` allowed; ``body`` is the SHA-256 of their keys.
 
-    Of ``rows`` these are keys of persons, each with a keyed hash of the rows with which this person entered. ``node``
+    For ``rows`` these are keys of persons, each with a keyed hash of the rows with which this person entered. ``node``
     is 0 for an action without a node. An older privstats refuses a ledger with such a record.
     """
 

@@ -57,7 +57,7 @@ def check_change(account: Account, wanted: Cap) -> None:
 def same_spend(earlier: Spend, plan: str, cost: Price, apart: ApartBy = "") -> Spend:
     """Return the entry of a run that was spent before; refuse it if anything was sent or differs.
 
-    Of a pure spend epsilon and plan decide: its mu follows from them, and an older privstats wrote a larger one.
+    For a pure spend, epsilon and plan decide: its mu follows from them, and an older privstats wrote a larger one.
     """
     if earlier.released is not None:
         raise LedgerError(used_up(earlier))

@@ -221,7 +221,7 @@ def observed(schema: RecordSchema, rows: Any, targets: Any) -> tuple[Any, Any]:
 
 
 def seen_in(schema: RecordSchema, targets: Any) -> NDArray[np.bool_]:
-    """Which records count by their targets, ``(n,)``: those that have one, where the schema leaves others out."""
+    """Return which records count by their targets, ``(n,)``: those with a target, where the schema excludes others."""
     if not isinstance(schema, RidgeSchema) or schema.missing is None:
         return np.ones(len(targets), np.bool_)
     with np.errstate(over="ignore"):
@@ -241,7 +241,7 @@ _POWERS = {"A": 1, "D": 2, "T": 3, "F": 4}
 
 
 def terms_on_grid(schema: RecordSchema, X: Any, y: Any, *_: Any) -> RecordTerms:
-    """What each of these records adds, whatever their container: their dense rows are in memory at once.
+    """Return each record's contribution, from any container; all dense rows are in memory at once.
 
     Raises:
         DataError: records that do not fit the schema.
@@ -260,7 +260,7 @@ def terms_on_grid(schema: RecordSchema, X: Any, y: Any, *_: Any) -> RecordTerms:
 
 
 class _Collected:
-    """In place of sums: the vectors on the grid, and labels or targets beside them."""
+    """Collects grid vectors with their labels or targets, in place of sums."""
 
     def __init__(self) -> None:
         self.rows: list[Any] = []

@@ -55,7 +55,7 @@ class RealMoments:
 
     @classmethod
     def of_sums(cls, schema: Schema, sums: Mapping[str, Any]) -> Self:
-        """From sums by letter in wire steps, blocks first: each divided by its scale."""
+        """Build from sums by letter in wire steps, blocks first; each is divided by its scale."""
         build: Any = cls
         real: Self = build(**{letter: array / schema.scale_of(letter) for letter, array in sums.items()})
         return real
@@ -113,7 +113,7 @@ class Moments(ABC):
 
     @classmethod
     def of_sums(cls, schema: Schema, sums: Mapping[str, Any], **beside: Any) -> Self:
-        """From exact sums by letter, blocks first, and further facts by name (records, clip report, published
+        """Build from exact sums by letter, blocks first, and further facts by name (records, clip report, published
         values)."""
         build: Any = cls
         moments: Self = build(schema, **{cls.prefix + letter: array for letter, array in sums.items()}, **beside)
@@ -131,7 +131,7 @@ class Moments(ABC):
 
     @abstractmethod
     def real(self) -> Any:
-        """The same in real units, float64."""
+        """Return these sums in real units, float64."""
 
     def for_client(self, index: int | None) -> Moments:  # noqa: ARG002  kinds read it
         """The moments that the client at this place of the roster sends: the same, unless a kind assigns places to
@@ -200,7 +200,7 @@ _BESIDE: Mapping[str, tuple[str, Any]] = {
 def containers(
     kind: str, schema: type[Schema], table: tuple[Statistic, ...], shown: tuple[str, ...], *beside: str
 ) -> tuple[Callable[..., Moments], Any]:
-    """Both containers of a kind that holds nothing but its sums, ``<kind>Moments`` and ``Real<kind>Moments``.
+    """Return the containers ``<kind>Moments`` and ``Real<kind>Moments`` of a kind that holds only its sums.
 
     Args:
         kind: what both are called.

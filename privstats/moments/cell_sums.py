@@ -120,5 +120,5 @@ def _cells(schema: ClassSchema) -> Cells:
 
 
 def _counted(first: NDArray[np.intp], second: NDArray[np.intp], shape: tuple[int, int]) -> NDArray[np.int64]:
-    """How often each pair of places stands together."""
+    """Count how often each pair of cells occurs together."""
     return np.bincount(first * shape[-1] + second, minlength=shape[0] * shape[1]).reshape(shape)

@@ -51,7 +51,7 @@ class Beyond:
 
 @dataclass(frozen=True)
 class EdgeReport:
-    """How many values lie beyond the outer edges of their bins, by variable. Stays with the client.
+    """Number of values beyond the outer edges of their bins, by variable. It stays with the client.
 
     Attributes:
         beyond: one entry per variable of bins, in the schema's order.
@@ -107,7 +107,7 @@ class EdgeReport:
 
 
 def beyond(variable: Any, numbers: NDArray[np.float64]) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Where values lie below the first edge and above the last one, as :func:`alike` reads both; the edges do not."""
+    """Return which values are below the first edge and which above the last, read as by :func:`alike`; edges are in."""
     edges = np.array(variable.edges)
     read = alike(numbers, edges)
     return read < edges[0], read > edges[-1]

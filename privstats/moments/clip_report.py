@@ -175,7 +175,7 @@ def warn_of_left_out(moments: Moments, left_out: LeftOut, unnamed: int) -> None:
 
 
 def remarks_on(*moments: Moments) -> tuple[str, ...]:
-    """What the holder of these moments' records should know of their clip or edges: the remarks of all together.
+    """Return the warnings for the data holder on clips and edges, over all of these moments.
 
     Nothing of whole parties, whose rows may all be shortened to one length: no bound rests on that.
 

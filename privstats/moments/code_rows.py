@@ -36,7 +36,7 @@ def levels_of(schema: Schema) -> Levels | None:
 
 
 def columns_asked(schema: Schema) -> Cells | tuple[str, ...] | None:
-    """What a reader of files is asked for: declared columns, names of features, or whatever there is."""
+    """Return the columns that a file reader should read: declared columns, names of features, or None for all."""
     return cells_of(schema) or schema.feature_names
 
 

@@ -375,7 +375,7 @@ def add_gram(rows: NDArray[np.float64] | csr_array, into: NDArray[np.float64]) -
 
 
 def _add_sparse_gram(rows: csr_array, into: NDArray[np.float64]) -> None:
-    """The same of sparse rows, by strips of the triangle: each leaves the columns behind it out."""
+    """Add the Gram matrix of sparse rows by strips of the triangle; each strip omits the columns after it."""
     d = len(into)
     turned = rows.T.tocsr()
     strips = _STRIPS if rows.nnz > _LONG * rows.shape[0] else 1

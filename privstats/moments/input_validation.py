@@ -317,7 +317,7 @@ def check_labels(schema: ClassSchema, labels: Any) -> Any:
 
 
 def classes_of(schema: Schema) -> tuple[str, ...] | range:
-    """What labels are: the names of the classes, or the numbers 0..C-1."""
+    """Return the valid labels: the names of the classes, or the numbers 0..C-1."""
     return range(schema.classes) if schema.class_names is None else schema.class_names  # type: ignore[attr-defined]
 
 
@@ -389,7 +389,7 @@ def named_numbers(classes: NDArray[Any], labels: Any) -> Any:
 
 
 def _remedy(classes: int) -> str:
-    """What helps without names; of two classes some are the outcomes of a schema that has no ``class_names``."""
+    """Return the remedy for labels without names; two classes may be the outcomes of a schema without class names."""
     outcomes = "map the outcomes to 0 and 1 by one rule for all parties, or, if it is a schema of classes, "
     return f"{outcomes if classes == 2 else ''}give {_NAMES}"
 

@@ -1,4 +1,4 @@
-"""What records become behind a published map that is the same in every round, kept between rounds of one process.
+"""Cache of records mapped by a published map that is the same in every round, for the rounds of one process.
 
 Mapping rows is most of a round's arithmetic, and gives the same whole numbers in every round of a course. They are kept
 in as few bits as hold them, by whoever measures the same records again, for as long as that call runs: never by a
@@ -52,7 +52,7 @@ class KeptRows:
         self._bytes = 0
 
     def behind(self, map_: object) -> KeptRows:
-        """These rows behind a map; what is kept behind another one, by ``==``, is dropped."""
+        """Return the cache for a map; rows cached for another map, by ``==``, are dropped."""
         if map_ != self._map:
             self._map, self._tiles, self._bytes = map_, {}, 0
         return self

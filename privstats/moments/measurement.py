@@ -1,4 +1,4 @@
-"""From records to exact moments, in one call.
+"""Measure exact moments of records, in one call.
 
 Arrays, files, tensors or an iterable of batches go in; frozen whole-number moments come out, or an error.
 """

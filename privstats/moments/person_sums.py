@@ -1,7 +1,7 @@
-"""What many persons add at once: of each the sum of the rows, cut as its clip says, in whole numbers.
+"""Clipped integer sums for many persons at once. Each person's rows are summed, then clipped.
 
-Bit for bit what ``clip.clipped`` gives of each person alone, from the rows of that person: sums stay below 2**53 and so
-exact, and where rounding might decide a factor or an entry, whole numbers do.
+The result equals ``clip.clipped`` of each person alone bit for bit. Sums stay below 2**53, so float64 holds them
+exactly. Where rounding might decide a factor or an entry, integers decide it.
 """
 
 from __future__ import annotations
@@ -20,9 +20,10 @@ from privstats.schema import COUNT_SCALE, Schema
 from privstats.schema.base import Statistic
 
 _EXACT = 1 << 53
-_MOST_ROWS = 1 << 10  # of a person, whom measuring alone costs little from there on
-_TILE = 1 << 18  # entries of the sums of persons that are held at once
-_FORMED = 1 << 16  # of products of rows, which are formed and used up while they are cached
+# Persons with more rows are summed one by one, which is cheap at that size.
+_MAX_BATCHED_ROWS = 1 << 10
+_TILE = 1 << 18  # entries of persons' sums in memory at once
+_FORMED = 1 << 16  # entries of products of rows in memory at once; they are used while they are cached
 
 Whole = NDArray[np.float64]
 """Whole numbers in float64."""
@@ -33,43 +34,43 @@ class Squares(Protocol):
 
     @property
     def error(self) -> float:
-        """What rounding may have moved a square of ``of_all`` by, relative to it."""
+        """Upper bound on the relative rounding error of ``of_all``."""
 
     def of_all(self) -> Mapping[str, NDArray[np.float64]]:
-        """By letter, ``(n,)``."""
+        """Return the squared lengths by statistic letter, each of shape ``(n,)``."""
 
     def exactly(self, person: int) -> Mapping[str, int]:
-        """Of one of them, in whole numbers."""
+        """Return one person's squared lengths as exact integers."""
 
 
 class Cut(Protocol):
-    """What a clip leaves of persons."""
+    """The effect of a clip on some persons."""
 
     @property
     def shrunk(self) -> int:
-        """How many were shrunk."""
+        """Number of persons whose rows were shrunk."""
 
     def of(self, sums: Whole, owner: NDArray[np.intp]) -> Whole:
-        """Sums ``(n, entries)`` of these persons, cut toward zero."""
+        """Return the clipped sums of these persons, ``(n, entries)``, truncated toward zero."""
 
 
 class ManyClip(Protocol):
-    """A clip that cuts many persons at once."""
+    """A clip of many persons at once."""
 
     def most_records(self, schema: Schema) -> int:
-        """How many records bound all that a person adds."""
+        """Return the number of records that bounds a person's contribution."""
 
     def cut(self, schema: Schema, rows: int, squares: Squares) -> Cut:
-        """Of persons of so many rows each."""
+        """Clip persons who have ``rows`` rows each."""
 
 
 def rows_at_once(schema: Schema) -> int:
-    """Of how many rows at most a person is summed here: public."""
-    return min(_MOST_ROWS, (_EXACT - 1) // (_most(schema) + 1))
+    """Return the largest number of rows per person that the batched path supports; it depends on the schema alone."""
+    return min(_MAX_BATCHED_ROWS, (_EXACT - 1) // (_most(schema) + 1))
 
 
 def _most(schema: Schema) -> int:
-    """The most that one record adds to any entry in wire steps, and as float64 sums hold it."""
+    """Return the maximum that one record adds to any entry, in wire steps and in the steps of float64 sums."""
     return max(schema.bound, COUNT_SCALE)
 
 
@@ -90,11 +91,11 @@ class PersonSums:
         self._pending = 0
 
     def add(self, terms: RecordTerms, persons: NDArray[np.intp]) -> None:
-        """All rows of some more persons, of at most :func:`rows_at_once` each.
+        """Add all rows of further persons, at most :func:`rows_at_once` rows each.
 
         Args:
-            terms: of the rows.
-            persons: whose each row is that was read, ``(n,)``, by small numbers.
+            terms: contributions of the rows.
+            persons: index of each read row's person, ``(n,)``.
         """
         owner = persons[terms.kept]
         if not len(owner):
@@ -111,12 +112,12 @@ class PersonSums:
         self.records += len(owner)
 
     def result(self) -> dict[str, NDArray[np.int64]]:
-        """The sums by letter, blocks first."""
+        """Return the sums by letter, blocks first."""
         self._empty()
         return {s: each.reshape(self._rows[s].shape(self._schema.sizes)) for s, each in self._total.items()}
 
     def _tiles(self, order: NDArray[np.intp], rows: int) -> Iterator[NDArray[np.intp]]:
-        """Whole persons whose sums are so many entries together, without those that are formed later."""
+        """Yield the rows of complete persons whose sums together fit a tile, without sums that are formed later."""
         sizes = self._schema.sizes
         entries = sum(_held(row, sizes, rows) for row in self._rows.values())
         step = rows * max(1, min(_TILE // entries, (_EXACT - 1) // (_most(self._schema) * rows)))
@@ -143,21 +144,21 @@ class PersonSums:
 
 
 def _held(row: Statistic, sizes: Mapping[str, int], rows: int) -> int:
-    """Entries of a statistic that are in memory of a person of so many rows."""
+    """Return the number of a statistic's entries in memory for a person with ``rows`` rows."""
     block, apart = row.block(sizes), rows if row.blocks(sizes) > 1 else 1
     return rows * block[0] if row.symmetric and rows < block[0] else apart * math.prod(block)
 
 
 @dataclass(frozen=True, eq=False)
 class _Part:
-    """Of one letter what persons add, or each person in each block, in wire steps.
+    """Contributions of persons to one statistic, by person or by person and block, in wire steps.
 
     Attributes:
-        letter: of the statistic.
-        sums: ``(n, a)`` or ``(n, a, b)``; or rows ``(n, m, a)`` whose products are the sums.
-        owner: whose each is, ``(n,)``; None: of one person after the other.
-        block: in which block each lies, ``(n,)``; None: in the one that there is.
-        formed: whether the sums are to be formed of rows.
+        letter: letter of the statistic.
+        sums: ``(n, a)`` or ``(n, a, b)``; or rows ``(n, m, a)`` with products that are the sums.
+        owner: person of each sum, ``(n,)``; None: one sum per person, in order.
+        block: block of each sum, ``(n,)``; None: the only block.
+        formed: whether the sums are still to be formed from rows.
     """
 
     letter: str
@@ -168,33 +169,33 @@ class _Part:
 
     @property
     def roundings(self) -> int:
-        """Of a square of a person, at most."""
+        """Maximum number of roundings in a person's squared length."""
         blocks = 1 if self.owner is None else int(np.bincount(self.owner).max(initial=0))
         lines = self.sums.shape[1] if self.formed or self.sums.ndim > 2 else 1
         return lines + (lines if self.formed else self.sums.shape[-1]) + blocks
 
     def squares(self, persons: int) -> NDArray[np.float64]:
-        """Squared lengths of the sums of each person; of products those of the scalar products of their rows."""
+        """Return each person's squared length; products of rows are measured by the rows' scalar products."""
         lines = self.sums @ self.sums.transpose(0, 2, 1) if self.formed else self.sums
         each = np.vecdot(lines, lines).reshape(len(lines), -1).sum(axis=1)
         return np.asarray(each if self.owner is None else np.bincount(self.owner, each, minlength=persons), np.float64)
 
     def exactly(self, person: int) -> int:
-        """The same of one person, exact."""
+        """Return one person's squared length as an exact integer."""
         own = slice(person, person + 1) if self.owner is None else np.flatnonzero(self.owner == person)
         return sum(int(entry) ** 2 for entry in self._integers(own).reshape(-1).tolist())
 
     def add(self, total: Whole, cut: Cut) -> None:
-        """Add what a clip leaves of the sums to a total, ``(blocks, entries)``."""
+        """Add the clipped sums to a total, ``(blocks, entries)``."""
         step = max(1, _FORMED // total.shape[1]) if self.formed else len(self.sums)
         for start in range(0, len(self.sums), step):
             at = slice(start, min(start + step, len(self.sums)))
             owner = np.arange(at.start, at.stop) if self.owner is None else self.owner[at]
-            left = cut.of(self._integers(at), owner)
+            clipped = cut.of(self._integers(at), owner)
             if self.block is None:
-                total[0] += left.sum(axis=0)
+                total[0] += clipped.sum(axis=0)
             else:
-                _add_apart(total, left, self.block[at])
+                _add_apart(total, clipped, self.block[at])
 
     def _integers(self, where: Any) -> Whole:
         rows = self.sums[where]
@@ -203,11 +204,11 @@ class _Part:
         return np.asarray(rows.reshape(len(rows), -1))
 
 
-def _add_apart(total: Whole, left: Whole, block: NDArray[np.intp]) -> None:
-    """Add rows where they belong."""
+def _add_apart(total: Whole, rows: Whole, block: NDArray[np.intp]) -> None:
+    """Add each row to its block."""
     present, place = np.unique(block, return_inverse=True)
-    members = csr_array((np.ones(len(left)), place.reshape(-1), np.arange(len(left) + 1)), (len(left), len(present)))
-    total[present] += np.asarray(members.T @ left)
+    members = csr_array((np.ones(len(rows)), place.reshape(-1), np.arange(len(rows) + 1)), (len(rows), len(present)))
+    total[present] += np.asarray(members.T @ rows)
 
 
 class _Squares:
@@ -218,7 +219,7 @@ class _Squares:
 
     @property
     def error(self) -> float:
-        """In whatever order entries are added, then lines, then blocks."""
+        """Upper bound on the relative rounding error, for any order of adding entries, lines and blocks."""
         return 2.0**-52 * (16 + sum(each.roundings for each in self._parts))
 
     def of_all(self) -> Mapping[str, NDArray[np.float64]]:
@@ -235,7 +236,7 @@ class _Squares:
 
 
 def _parts(rows_of: Mapping[str, Statistic], term: Term, persons: int, rows: int) -> Iterator[_Part]:
-    """What each person of so many rows adds, or each in each block."""
+    """Yield the contributions of persons with ``rows`` rows each, by person or by person and block."""
     if term.blocks is None:
         for letter, product in term.products.items():
             yield _alike(letter, product, persons, rows, rows_of[letter].kept)
@@ -260,7 +261,7 @@ def _parts(rows_of: Mapping[str, Statistic], term: Term, persons: int, rows: int
 
 
 def _alike(letter: str, product: Product, several: int, rows: int, times: int) -> _Part:
-    """Of so many that have as many rows each, one after the other."""
+    """Return the part of ``several`` persons, or persons in a block, with ``rows`` consecutive rows each."""
     left, right = product
     shaped = left.reshape(several, rows, -1)
     if right is None:
@@ -272,5 +273,5 @@ def _alike(letter: str, product: Product, several: int, rows: int, times: int) -
 
 
 def _in_steps(sums: Whole, times: int) -> Whole:
-    """In wire steps."""
+    """Convert sums to wire steps."""
     return sums if times == 1 else sums * float(times)

@@ -42,24 +42,25 @@ ByRecord: TypeAlias = Callable[[Any, Any], tuple[RecordTerms, LeftOut]]
 
 
 class Clip(Protocol):
-    """What bounds one person: ``plan.person_clip``."""
+    """The bound on one person's contribution: ``plan.person_clip``."""
 
     @property
     def records(self) -> float:
-        """A person of at most so many rows counts in full."""
+        """Maximum number of rows for which a person counts in full."""
 
     def most_records(self, schema: Schema) -> int:
-        """How many records bound all that a person adds: of public values alone."""
+        """Return the number of records that bounds a person's contribution, from public values alone."""
 
     @property
     def averaged(self) -> bool:
         """Whether a person adds the average of all rows, and counts as one record."""
 
     def cut(self, schema: Schema, rows: int, squares: Squares) -> Cut:
-        """What takes the sums of many persons of so many rows each as ``clipped`` does those of one."""
+        """Clip the sums of many persons with ``rows`` rows each, as ``clipped`` does for one person."""
 
     def clipped(self, *parts: Moments) -> tuple[dict[str, Any], bool]:
-        """What one person adds, by letter in wire steps, and whether it was shrunk: from the moments of all rows."""
+        """Return one person's contribution by letter in wire steps, and whether it was shrunk, from all rows'
+        moments."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -123,7 +124,7 @@ class PersonMoments(Moments):
         return self.arrays[row.letter]
 
     def real(self) -> Any:
-        """The same in real units, float64."""
+        """Return these sums in real units, float64."""
         return kind_of(self.schema).real(self.schema, self.wire())
 
     def __add__(self, other: PersonMoments) -> PersonMoments:
@@ -207,7 +208,7 @@ def _windows(
 def _one_person(
     X: Any, y: Any, rows: NDArray[np.intp], schema: Schema, summed: Summed
 ) -> tuple[tuple[Moments, ...], LeftOut]:
-    """The moments of all rows of one person, in parts where so many pass 64 bits: nobody's rows may stop a party."""
+    """Return the moments of one person's rows, in parts that fit 64 bits, so that no person's rows stop a party."""
     most = ((1 << _BITS) - 1) // schema.bound
     result = [summed(*rows_at(X, y, part)) for part in np.array_split(rows, -(-len(rows) // most))]
     parts, left_out = zip(*result, strict=True)
@@ -236,7 +237,7 @@ class _Total:
             self._reports[name] = _both(self._reports[name], getattr(part, name, None))
 
     def add_many(self, terms: RecordTerms, persons: NDArray[np.intp], clip: Clip) -> None:
-        """All rows of more persons: what each adds, and whose each is that was read."""
+        """Add all rows of further persons: the rows' contributions, and the person of each read row."""
         self._many = self._many or PersonSums(self._schema, clip)
         self._many.add(terms, persons)
         for name in _REPORTS:
@@ -285,5 +286,5 @@ def _by_size(codes: NDArray[np.intp]) -> tuple[NDArray[np.intp], NDArray[np.intp
 
 
 def rows_at(X: Any, y: Any, where: NDArray[np.intp]) -> tuple[Any, Any]:
-    """These rows of X and of y, if there is one: of arrays, tensors, frames, mappings of columns or lists."""
+    """Return some rows of X and of y, if given: of arrays, tensors, frames, mappings of columns or lists."""
     return table_of(X).take(where), None if y is None else table_of(y).take(where)

@@ -53,7 +53,7 @@ class LeftOut:
 
     @classmethod
     def of(cls, fine: NDArray[np.bool_], why: Mapping[tuple[str, str], NDArray[np.bool_]]) -> LeftOut:
-        """Of records that are fine, ``(n,)``, and where each reason holds, ``(n,)``."""
+        """Count the excluded records, from the readable ones, ``(n,)``, and where each reason holds, ``(n,)``."""
         return cls(int((~fine).sum()), {key: int((each & ~fine).sum()) for key, each in why.items()})
 
     def __add__(self, other: LeftOut) -> LeftOut:
@@ -63,7 +63,7 @@ class LeftOut:
         return LeftOut(self.records + other.records, both)
 
     def remark(self, *, none_left: bool) -> str:
-        """What their holder should know: a sentence for all, one for each column, and what to do."""
+        """Return the warning for the data holder: the total, the reasons by column, and what to do."""
         by_column: dict[str, list[str]] = {column: [] for column, _ in self.why}
         for (column, what), count in self.why.items():
             by_column[column] += [f"{count:,} {what}"] if count else []
@@ -81,7 +81,7 @@ class LeftOut:
 
 
 def named(names: Sequence[str] | None, columns: int) -> list[str]:
-    """What columns are called in a sentence: by the plan's names, which are public, or their place."""
+    """Return the columns' names for a sentence: the plan's public names, or their places."""
     return [repr(name) for name in names] if names is not None else [f"column {j + 1}" for j in range(columns)]
 
 
@@ -119,7 +119,7 @@ def of_readable(
 
 
 def terms_of_readable(terms: Measured, beside: Beside | None = None) -> Found:
-    """What each record that can be read adds, by a kind's ``terms``, as :func:`of_readable`."""
+    """Return a function for each readable record's contribution, by a kind's ``terms``, as :func:`of_readable`."""
 
     def found(schema: Schema, X: Any, y: Any, values: Mapping[str, Values], progress: bool) -> tuple[Any, LeftOut]:
         readable: list[NDArray[np.bool_]] = []
@@ -148,7 +148,7 @@ def _beside(rows: Schema) -> Beside:
 
 
 def readable_of(kind: Kind) -> Found:
-    """How a kind measures the records that can be read."""
+    """Return the function by which a kind measures readable records."""
     return kind.readable or of_readable(kind.measure, kind.beside, kept=kind.stays)
 
 
@@ -169,7 +169,7 @@ class _Readable:
         self.left_out = LeftOut()
 
     def of(self, X: Any, y: Any) -> Iterator[tuple[NDArray[Any], NDArray[Any]]]:
-        """From arrays, or batches without y."""
+        """Yield readable records from arrays, or from batches without y."""
         for rows, rest in pairs(X) if y is None else ((X, y),):
             yield from self._windows(_rows(self._schema, rows), _rest(self._schema, rest))
 
@@ -300,7 +300,7 @@ def _parsed(tile: Any, names: Sequence[str], declared: Sequence[Any]) -> tuple[N
 
 
 def _of_targets(targets: int, declared: Sequence[Any]) -> list[str]:
-    """What targets are called in a sentence."""
+    """Return the targets' names for a sentence."""
     if declared:
         return [repr(each.name) for each in declared]
     return ["the outcome"] if targets == 1 else [f"outcome {place + 1}" for place in range(targets)]

@@ -33,11 +33,11 @@ Product: TypeAlias = tuple[Whole, Whole | None]
 
 @dataclass(frozen=True, eq=False)
 class Term:
-    """What records add to statistics that lie in the same blocks.
+    """Contributions of records to statistics that share their blocks.
 
     Attributes:
         products: by letter, in steps of the exact sums.
-        blocks: the block of each record, ``(n,)``; None: the one that there is.
+        blocks: block of each record, ``(n,)``; None: the only block.
     """
 
     products: Mapping[str, Product]
@@ -46,7 +46,7 @@ class Term:
 
 @dataclass(frozen=True, eq=False)
 class RecordTerms:
-    """What records add, in the order in which they came.
+    """Contributions of records, in the order of the input.
 
     Attributes:
         kept: which of the records that were read are in the sums, ``(n,)``.
@@ -60,12 +60,12 @@ class RecordTerms:
 
     @classmethod
     def of(cls, records: int, *terms: Term, **reports: Any) -> RecordTerms:
-        """Of records that are all in the sums."""
+        """Build the terms of records that are all in the sums."""
         return cls(np.ones(records, np.bool_), terms, reports)
 
     @classmethod
     def joined(cls, parts: Iterable[RecordTerms]) -> RecordTerms:
-        """Those of one part after the other, of the same terms."""
+        """Concatenate parts that have the same terms."""
         several = list(parts)
         if len(several) < 2:
             return several[0] if several else cls.of(0)
@@ -77,23 +77,23 @@ class RecordTerms:
 
     @property
     def records(self) -> int:
-        """How many are in the sums."""
+        """Number of records in the sums."""
         return int(self.kept.sum())
 
     def among(self, read: NDArray[np.bool_]) -> RecordTerms:
-        """The same, where only these of all records ``(n,)`` were read."""
+        """Return these terms as those of all records, of which only ``read``, ``(n,)``, were read."""
         readable = read.copy()
         readable[read] = self.kept
         return replace(self, kept=readable)
 
     def at(self, where: NDArray[np.intp]) -> list[Term]:
-        """The terms of some of the records that are in the sums; rows that several letters share stay shared."""
-        taken: dict[int, Any] = {id(None): None}
+        """Return the terms of some of the records in the sums; rows that several letters share stay shared."""
+        selected: dict[int, Any] = {id(None): None}
 
         def some(array: Any) -> Any:
-            if id(array) not in taken:
-                taken[id(array)] = array[where]
-            return taken[id(array)]
+            if id(array) not in selected:
+                selected[id(array)] = array[where]
+            return selected[id(array)]
 
         return [
             Term(
@@ -170,7 +170,7 @@ class ClassSums:
         into += self._by_class(rows, labels)
 
     def _add_powers(self, power: int, rows: Rows, labels: NDArray[np.intp], into: NDArray[np.float64]) -> None:
-        """By products of whole numbers up to 2**53, which are exact; ``pow`` promises that on no platform."""
+        """Add powers by repeated products, exact for integers up to 2**53; ``pow`` guarantees this on no platform."""
         raised = rows.copy()
         entries, factors = (each.data if isinstance(each, csr_array) else each for each in (raised, rows))
         for _ in range(power - 1):
@@ -214,7 +214,7 @@ def key_weights(entries: int) -> NDArray[np.int64]:
 
 
 def grid_key(steps: int, *parts: Any) -> NDArray[np.int64]:
-    """The keys of records whose grid vectors are these parts, side by side; products with parts of the weights.
+    """Return the keys of records with grid vectors made of these parts in order: products with the weights.
 
     A part is ``(n, columns)``, whole-numbered float64 rows of norm at most ``steps``, dense or sparse. With weights cut
     to b bits every partial sum is at most 2**b times the sum of steps sqrt(columns) over parts, which is kept to 2**52,

@@ -51,14 +51,14 @@ def grid_rows(read: Schema, rows: NDArray[Any]) -> tuple[NDArray[np.float64], ND
 
 
 def _finite(rows: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Which rows have finite entries alone: those whose squared norms are finite, or that are finite one by one."""
+    """Return which rows have only finite entries: a finite squared norm, or else every entry finite."""
     with np.errstate(over="ignore", invalid="ignore"):
         fine: NDArray[np.bool_] = np.isfinite(np.vecdot(rows, rows))
     return fine if fine.all() else np.asarray(np.isfinite(rows).all(axis=1))
 
 
 def arm_rows(schema: Schema, rows: NDArray[Any]) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
-    """Who is treated ``(n,)``, and grid rows ``(n, d)``; a row of both arms is one of the treated.
+    """Return which records are treated, ``(n,)``, and grid rows, ``(n, d)``; a row of both arms counts as treated.
 
     Args:
         schema: of 2 d features, whose transform ends in ``ByArm``, or is empty where rows are mapped already.

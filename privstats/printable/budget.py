@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from privstats.plan.budget import Budget, BudgetRow
 
-_RESTS = "epsilon counts what the released sums tell, on these conditions:"
+_RESTS = "epsilon bounds what the released sums reveal, on these conditions:"
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ _PRIVATE = (
     ),
     Column(
         "mu",
-        "what can be told of one record, client or person: 0 nothing, 1 much, 4 nearly all",
+        "what can be learned about one record, client or person: 0 nothing, 1 much, 4 nearly all",
         lambda row: f"{row.mu:.4f}",
     ),
     Column(
@@ -68,7 +68,7 @@ _PRIVATE = (
 _OPEN = (
     Column(
         "membership advantage",
-        "how much better than guessing it tells who is in the data: 0 nothing, 1 all",
+        "how much better than guessing an attacker can tell who is in the data: 0 nothing, 1 all",
         lambda row: f"{row.advantage:.3f}",
     ),
     *_ON_THE_WIRE,
@@ -81,7 +81,7 @@ def columns(*, private: bool) -> tuple[Column, ...]:
 
 
 def text(budget: Budget) -> str:
-    """The table in plain text, 100 characters wide."""
+    """Return the table in plain text, 100 characters wide."""
     from rich.console import Console  # only to view a budget; a client's process need not load it
 
     console = Console(file=io.StringIO(), width=100, color_system=None)
@@ -108,7 +108,7 @@ def lines(budget: Budget) -> Iterator[str | Table]:
 
 
 def html(budget: Budget) -> str:
-    """The table for a notebook."""
+    """Return the table for a notebook."""
     shown = columns(private=math.isfinite(budget.epsilon))
     header = ("", *(column.heading for column in shown))
     rows = [(row.statistic, *(column.shown(row) for column in shown)) for row in budget.rows]

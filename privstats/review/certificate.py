@@ -26,7 +26,7 @@ from privstats.review import certificate_checker
 from privstats.review.worst_cases import worst_case
 
 _ROUNDING = Fraction(1, 1 << 46)
-"""What float64 may be off by, relatively, in mu^2: some forty times what was found; the plan's margin covers it."""
+"""Relative float64 error allowed in mu^2: about forty times the largest measured; the plan's margin covers it."""
 
 
 def certificate_text(plan: Plan) -> str:

@@ -43,7 +43,7 @@ SCHEMAS = {  # the keys of a kind's table beside its task
     "gradients": f"classes? residual_norm target_bound? module?{ROUND}",
     "within": f"classes clip_norm pull n_max class_names?{SIGNED}", "party-softmax": PARTY, "party-update": PARTY,
     "gaussians": f"clip_norm shrinkage rounds reference=false among?{SIGNED}"}
-KEYS = {  # of the other tables; "k?" may be missing, and "k?=v" is where it is v
+KEYS = {  # of the other tables; "k?" may be missing, and a missing "k?=v" means v
     "plan": "version schema cohort privacy aggregation={} published? validity? devices?",
     "cohort": "clients min_survivors max_records colluders=0", "validity": "level most_records",
     "devices": "organisations registrar registrar_key page most_runs stated_epsilon? words? exact? texts?",
@@ -81,7 +81,7 @@ WORDS = {"model": "central distributed local panel", "unit": "record client pers
          "protocol": "split", "closed": "right", "level": "moments norm", "open": "above below none",
          "estimand": "ate att overlap", "times": "continuous discrete", "score": "probability margin",
          "measure": "ratio both", "excess_noise": "removed", "key_agreement": "mlkem768-x25519", "left_out": "counted"}
-GAPS = {"effect": "weights", "score": "outcome", "ridge": "left out"}  # what becomes of records without an outcome
+GAPS = {"effect": "weights", "score": "outcome", "ridge": "left out"}  # treatment of records without an outcome
 KIND: dict[type, str] = {
     str: "statistics module event head name sha256 after registrar registrar_key page words exact",
     dict: "schema cohort privacy aggregation published validity devices merge shares bins strata",
@@ -111,10 +111,10 @@ HELD: dict[str, tuple[str, Any]] = {  # vectors of a record and what counts its 
     "mean": ("x", 2), "score": ("xra", 2), "hazard": ("xra", 2), "gradients": ("xrk", 2), "calibration": ("v", 2),
     "effect": ("to", 2), "party-softmax": ("a", 2), "party-update": ("a", 2)}
 OF_RECORDS = [*HELD.keys() - {"party-softmax", "party-update"}, "counts", "scoring"]
-UNSIGNED = {  # of whose sums over a person's rows no entry is negative; the second where no feature is
+UNSIGNED = {  # no entry of a person's sums is negative; the second where no feature is negative
     "classes": ("ND", "NABSD"), "ridge": ("q", "Gq"), "mean": ("", "x"), "gradients": ("k", "k"), "effect": "NN",
     "counts": ("Tq", "Tq"), "scoring": ("T", "T"), **dict.fromkeys(("score", "calibration"), ("", ""))}
-CUT = ["classes", "ridge", "score", "calibration", "effect"]  # whose records are closer than vectors of their lengths
+CUT = ["classes", "ridge", "score", "calibration", "effect"]  # their records are closer than vectors of their lengths
 # fmt: on
 
 
@@ -166,7 +166,8 @@ def root(square: Fraction) -> tuple[Fraction, Fraction]:
 
 
 def _series(first: int, y: tuple[int, int], n: int, step: int) -> tuple[int, int]:
-    """Bounds on first (1 + y / n' (1 + y / n'' (...))), n' = n + step, n'' = n' + step, ..., in units of 1 / ONE."""
+    """Return bounds on first (1 + y / n' (1 + y / n'' (...))), n' = n + step, n'' = n' + step, ..., in units of 1 /
+    ONE."""
     low, high = [first], [first]
     while high[-1] > 1 or n * ONE < 2 * y[1]:
         n += step
@@ -197,7 +198,7 @@ def tail(s: int) -> tuple[int, int]:
 
 
 def delta_of(mu: Fraction, epsilon: Fraction) -> tuple[Fraction, Fraction]:
-    """Bounds on Phi(-epsilon / mu + mu / 2) - e^epsilon Phi(-epsilon / mu - mu / 2), which grows with mu."""
+    """Return bounds on Phi(-epsilon / mu + mu / 2) - e^epsilon Phi(-epsilon / mu - mu / 2), which grows with mu."""
     require(epsilon < 40 * mu and mu < 40, "mu", "no plan has noise of such a size")
     places = [math.floor((epsilon / mu + side * mu / 2) * ONE) for side in (-1, 1)]
     near, far = ((tail(place + 1)[0], tail(place)[1]) for place in places)
@@ -228,7 +229,6 @@ def _percent(schema: Table) -> Table:
 
 
 def _listed(table: Table, name: str) -> list[Any]:
-    """Return the list of a table under a name; empty without it."""
     return list(table[name]) if name in table else []
 
 
@@ -238,7 +238,6 @@ def _tables(schema: Table) -> list[list[Any]]:
 
 
 def _blocks(schema: Table) -> int:
-    """Return the number of subgroups or groups of sites."""
     cells = math.prod(_cells(_listed(schema, "subgroups")).values())
     return int(schema["groups"]) if schema["task"] == "effect" and "groups" in schema else cells
 
@@ -309,7 +308,7 @@ def _sites(schema: Table, w: Table, swap: bool, held: int) -> Any:
 
 
 def _within(schema: Table, w: Table, swap: bool, _: int) -> Any:
-    """Sums from which a party's own mean is taken, cut to whole steps."""
+    """Return the sums from which a party's own mean is taken, cut to whole steps."""
     square, d, times = Fraction(4 ** schema["grid_bits"]), schema["features"], 1 + swap
     t = schema["n_max"] / (schema["n_max"] + _float(schema["pull"]))
     far = {"L": root(COUNT**2 * (1 + 3 * t * t))[1], "A": root(square * (1 + 2 * t + 5 * t * t))[1]}
@@ -460,7 +459,6 @@ def _take(schema: Table, records: list[Table], out: dict[str, Counter[Any]]) -> 
 
 
 def _cells(variables: list[Table]) -> dict[str, int]:
-    """Return the number of cells of each variable of count tables."""
     several = ((v, len(v["values"]) if "values" in v else 1 if "low" in v else len(v["edges"]) - 1) for v in variables)
     return {v["name"]: size + sum(name in v for name in ("other", "missing")) for v, size in several}
 
@@ -627,7 +625,7 @@ def _check_consistent(plan: Table, schema: Table, privacy: Table) -> None:
         parts = [*privacy["shares"].values()]
         fine &= set(privacy["shares"]) == set(_letters(schema)) and {type(part) for part in parts} <= {int, Fraction}
         fine = fine and min(parts) > 0 and abs(sum(parts) - 1) <= Fraction("1.000001e-6")
-    require(fine, "plan", "what it says of its parties or of its promise does not go together")
+    require(fine, "plan", "its parties or its promise contradict each other")
     gaps, fine = "missing" in schema, not {"missing", "targets"} <= {*schema} or schema["targets"] == 1
     match schema["task"]:
         case "counts":
@@ -646,7 +644,7 @@ def _check_consistent(plan: Table, schema: Table, privacy: Table) -> None:
             odd = "cuts" in schema or (values[0] <= 2 and (values[2] or values[3] % 2))
             fine &= not odd or values == [2, "probability", False, len(at) + 1, at]
         case "sites":
-            fine = len(schema["pulls"]) == 1 and _fits("pull", schema["pulls"][0])  # of several a promise is refused
+            fine = len(schema["pulls"]) == 1 and _fits("pull", schema["pulls"][0])  # no promise covers several pulls
         case "gradients":
             fine = ("classes" in schema) != ("target_bound" in schema)
         case "hazard":
@@ -672,11 +670,10 @@ def _check_consistent(plan: Table, schema: Table, privacy: Table) -> None:
         fine &= schema["task"] == "counts" or _width(schema) in (0, schema["features"])
     for columns in (name for name in ("features", "targets") if name in schema):  # or rounding leaves no ball
         fine &= "grid_bits" not in schema or schema[columns] < 4 ** (schema["grid_bits"] + 1)
-    require(fine, "plan", "what it says of a record does not go together")
+    require(fine, "plan", "its statements about a record contradict each other")
 
 
 def _divide(schema: Table) -> bool:
-    """Return whether there are at most 64 subgroups, each of a separate column."""
     several, names = schema["subgroups"], {each["name"] for each in schema["subgroups"]}
     fine = "feature_names" in schema and 1 <= len(names) == len(several) and names <= {*schema["feature_names"]}
     return fine and min(_cells(several).values()) >= 2 and _blocks(schema) <= 64
@@ -744,7 +741,7 @@ def read(text: str, claimed: Table) -> Table:
         file["schema"]["statistics"] = _letters(file["schema"])
     mine, theirs = (_named(tables["privacy"]) for tables in (stored, file))
     near = set(mine) == set(theirs) and all(abs(theirs[s] - part) <= TIGHT * part for s, part in mine.items())
-    require(near and file == stored, "plan", "the file does not say what the digest is of")
+    require(near and file == stored, "plan", "the file does not state what the digest covers")
     held, clip = _proved(stored["schema"], stored["privacy"])
     averaged, shares = _averaged(stored["privacy"]), mine or _usual(stored["schema"])
     return {**stored, "held": held, "clip": clip, "averaged": averaged, "shares": shares}
@@ -797,7 +794,7 @@ def unit_bound(plan: Table, weights: Mapping[str, Fraction]) -> Fraction:
         return bound(schema, weights, adjacency, held)
     if plan["averaged"] and adjacency == "replace-one":
         return averages(schema, weights)
-    return Fraction(max(held, 1) ** 2) * bound(schema, weights, adjacency, 0)  # so many steps of one record
+    return Fraction(max(held, 1) ** 2) * bound(schema, weights, adjacency, 0)  # ``held`` steps of one record each
 
 
 def averages(schema: Table, weights: Mapping[str, Fraction]) -> Fraction:

@@ -109,12 +109,12 @@ def _margin(plan: Plan, noise: Noise) -> list[str]:
     cost = f"{factor:.3g} times the variance and {math.sqrt(factor):.3g} times the standard deviation"
     if noise.levels:
         return [
-            f"{margin} costs no noise when all are there: clients open what is too much of theirs, which would be "
-            f"{cost}; who vanishes between upload and last answer leaves its share whole"
+            f"{margin} costs no noise when all are there: clients open their surplus noise layers, which would be "
+            f"{cost}; a client that vanishes between upload and last answer leaves its full share"
         ]
     return [
         f"{margin} costs {cost} of the noise when all are there, because each share is sized for "
-        f'{cohort.min_survivors} survivors; excess_noise = "removed" takes it back, a larger min_survivors lowers it '
+        f'{cohort.min_survivors} survivors; excess_noise = "removed" removes it, a larger min_survivors lowers it '
         '(a client that vanishes before the uploads costs a new session and no budget), and model = "panel" has none'
     ]
 

@@ -42,7 +42,6 @@ def facts(plan: Plan) -> list[str]:
 
 
 def _warnings(plan: Plan) -> list[str]:
-    """Warnings about promises that hold but are weak, and about exact sums that reveal records."""
     budget, records = plan.budget(), plan.cohort.max_records
     if plan.noise is None:
         return warning_of_exact_sums(plan.schema)
@@ -212,12 +211,12 @@ def _kind(plan: Plan) -> tuple[str, ...]:
 
 def _notes(before: Plan, after: Plan, comparable: bool) -> Iterator[str]:
     if before.digest == after.digest:
-        yield "the two are one plan: nothing to agree on anew"
+        yield "the two plans are identical: nothing to agree on anew"
         return
     yield "the digest changes: every party reads and agrees on the new plan, and what was released stays charged"
     old, new = before.noise, after.noise
     if old is not None and new is not None and not comparable:
-        yield "whom or what the promise is about changed, so the two epsilons do not compare"
+        yield "the protected unit or the adjacency changed, so the two epsilons do not compare"
     if new is not None and (old is None or old.model != new.model):
         yield f"trust in the {new.model} model: {new.trust.trusted}"
     if before.protocol != after.protocol:
@@ -295,7 +294,8 @@ def _protection(before: Number, after: Number, comparable: bool) -> str:
 
 
 def _noise(before: Plan, after: Plan) -> Iterator[Effect]:
-    """Noise with all clients' shares, in records of the largest norm, so that plans with different clips compare."""
+    """Yield noise with all clients' shares, in records of the largest norm, so that plans with different clips
+    compare."""
     old, new = _felt(before), _felt(after)
     for statistic in dict.fromkeys([*old, *new]):
         yield _effect(f"noise on {statistic}, in records", old.get(statistic), new.get(statistic), _louder)

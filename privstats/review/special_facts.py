@@ -44,7 +44,7 @@ def _groups(plan: Plan) -> list[str]:
     sites = plan.cohort.clients / groups
     return [
         f"each of the {groups} groups is a sum of its own over about {sites:.3g} sites, among which alone the protocol "
-        f"hides one; what all groups say together carries sqrt({groups}) times the noise of one"
+        f"hides one; the sum of all groups carries sqrt({groups}) times the noise of one"
     ]
 
 
@@ -96,7 +96,8 @@ def device_facts(plan: Plan) -> list[str]:
         f"devices of invited people send one message each, to {leader!r}, with {_listed(helpers)} as "
         f"{'helper' if len(helpers) == 1 else 'helpers'}; {devices.registrar!r} invites, and a code that it hands out "
         "is a person's right to answer once a run",
-        f"whoever serves the page, {server}, can read every answer by another script, and nothing here prevents it",
+        f"whoever serves the page, {server}, could read every answer by serving another script, and nothing here "
+        "prevents it",
         *_rests_on(plan),
         *_device_lines(plan, devices),
         "which codes have answered is known to the leader and stays in its journal, the release and the statements; a "
@@ -108,14 +109,14 @@ def device_facts(plan: Plan) -> list[str]:
 def changed_devices(before: Devices | None, after: Devices | None) -> str:
     """Explain what a changed table ``[devices]`` means for invited people, in one sentence."""
     if after is None:
-        return "no devices of invited people any more: parties hold their own keys, and nothing is told to a person"
+        return "no devices of invited people any more: parties hold their own keys, and no page informs people"
     if before is None:
         return "devices of invited people send now, one message each: see `plan check` for whom they trust"
     if before.most_runs != after.most_runs or before.stated_epsilon != after.stated_epsilon:
-        return "what a person is told changes: who was invited under the other plan was told other numbers, on its page"
+        return "the page's numbers change: people invited under the other plan read other numbers"
     if before.texts != after.texts:
-        return "what a person is asked reads otherwise: who was invited under the other plan read other texts"
-    return "whom a person trusts changes: who was invited under the other plan was told other names, on its page"
+        return "the page's texts change: people invited under the other plan read other texts"
+    return "the named organisations change: people invited under the other plan read other names"
 
 
 def _rests_on(plan: Plan) -> list[str]:

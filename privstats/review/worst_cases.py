@@ -21,7 +21,7 @@ from privstats.schema.kinds import kind_of
 
 @dataclass(frozen=True)
 class Case:
-    """Two data sets, ``beside`` with ``gone`` and ``beside`` with ``come``, and their distance by letter.
+    """Two neighbouring data sets, ``beside`` + ``gone`` and ``beside`` + ``come``, and their distance by letter.
 
     Attributes:
         beside: records of the same party in both data sets, where a record's weight depends on them.
@@ -58,7 +58,6 @@ Sides: TypeAlias = tuple[tuple[Record, ...], tuple[Record, ...], tuple[Record, .
 
 
 def _worst(schema: Schema) -> WorstPair:
-    """Return the rule by which a schema's kind builds its worst case."""
     worst: WorstPair | None = kind_of(schema).worst
     if worst is None:
         raise SchemaError(f"no worst case is written for a {type(schema).__name__}; measure a schema of another kind")
@@ -71,7 +70,7 @@ def _candidates(schema: Schema, privacy: Privacy, weights: Mapping[str, float]) 
     if not pairs:
         yield (), (), ()
         return
-    if privacy.unit == "person":  # of so many rows as count in full, alone or beside another
+    if privacy.unit == "person":  # with the rows that count in full, alone or next to another person
         groups = [tuple({**each, "times": math.floor(privacy.group)} for each in pair) for pair in pairs]
         gone = privacy.adjacency == "replace-one"
         yield from (((), (one,) if gone else (), (other if gone else one,)) for one, other in groups)

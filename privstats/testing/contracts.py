@@ -1,4 +1,4 @@
-"""For tests of another package's code: a module of rounds tried with hostile rows, a transport without a network."""
+"""Test another package's code: a module of rounds against hostile rows, a protocol over a transport in memory."""
 
 from __future__ import annotations
 
@@ -19,21 +19,22 @@ _EXPONENTS = (-8, 0, 12, 20, 64)  # of published weights: from 2**27 to 2**-64 i
 
 
 def check_module(word: str, *, features: int = 5, classes: int = 3, grid_bits: int = 12, seed: int = 0) -> None:
-    """Try to break what the bound of a round takes from a module; for the tests of the package that brings it.
+    """Search for rows that break the sensitivity bound of a module; for the tests of the package that defines it.
 
-    Rows of norm 1, of zeros and of one coordinate meet weights of every admitted size. Of each the module must give the
-    whole numbers that it says, none longer than its norm, and for a record the same ones alone, among others and in
-    another order. It is a search and no proof: why they are the same belongs in the module's own docstring.
+    The search measures rows of norm 1, of zeros and with one entry, at weights of every admitted size. The module must
+    return integer vectors of its declared size, with at most its declared norm. A record's vectors must be identical
+    alone, among other records and in another order. The search proves nothing; the proof belongs in the module's
+    docstring.
 
     Args:
-        word: as plans name it.
-        features, classes: of the rows; d and C.
+        word: the module's name in plans.
+        features, classes: d and C of the rows.
         grid_bits: f, from 2 to 13.
-        seed: of rows and weights.
+        seed: seed of rows and weights.
 
     Raises:
-        SchemaError: no package here brings it.
-        AssertionError: in a sentence, what does not hold.
+        SchemaError: no installed package defines the module.
+        AssertionError: the module breaks its contract; the message is one sentence.
 
     Example:
         >>> ps.testing.check_module("perceptron/4")
@@ -99,20 +100,20 @@ Answering: TypeAlias = Callable[[int, MessageKind, bytes], Reply]
 
 
 class MockTransport:
-    """Carries messages to a function and its answers back, at once, on a clock that moves only in ``sleep``.
+    """A transport in memory: a function answers each message at once, and the clock moves only in ``sleep``.
 
-    It fits ``engines.network.transport.Transport``; give its ``clock`` and ``sleep`` beside it.
+    It implements ``engines.network.transport.Transport``; pass its ``clock`` and ``sleep`` with it.
 
     Args:
-        answer: a node's reply to a message of a kind.
-        nodes: their numbers.
+        answer: returns a node's reply to a message of a kind.
+        nodes: numbers of the nodes.
 
     Attributes:
         now: seconds since the start.
         comes: by node, the time at which it comes online, if not at once.
         goes: by node, the time at which it goes offline, if ever.
         pushed: all messages sent, in order: node, kind and data.
-        waiting: replies that were not fetched yet, by the message's name.
+        waiting: replies not yet fetched, by the message's name.
 
     Example:
         >>> from privstats.engines.network.transport import Reply
@@ -135,11 +136,11 @@ class MockTransport:
         self._answer = answer
 
     def online(self) -> list[int]:
-        """The nodes that are connected now."""
+        """Return the nodes that are connected now."""
         return [node for node in self.nodes if self.comes.get(node, 0.0) <= self.now < self.goes.get(node, inf)]
 
     def name(self, node: int) -> str:
-        """The node's name for people."""
+        """Return the node's name for people."""
         return f"node-{node}"
 
     def push(self, node: int, kind: MessageKind, data: bytes, *, ttl: float) -> str:
@@ -158,11 +159,11 @@ class MockTransport:
         return name
 
     def replies(self, node: int, kind: MessageKind, data: bytes) -> Iterable[Reply]:
-        """The replies to a message; a subclass may lose, repeat or damage them."""
+        """Return the replies to a message; a subclass may lose, repeat or damage them."""
         return [self._answer(node, kind, data)]
 
     def pull(self, message: str, most: int) -> Reply | None:
-        """The next reply to a message; one of more bytes is replaced by the code ``too_large``."""
+        """Return the next reply to a message; one of more bytes is replaced by the code ``too_large``."""
         if not self.waiting.get(message):
             return None
         reply = self.waiting[message].pop(0)
@@ -173,5 +174,5 @@ class MockTransport:
         self.now += seconds
 
     def clock(self) -> float:
-        """Seconds since the start."""
+        """Return seconds since the start."""
         return self.now

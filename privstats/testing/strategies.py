@@ -82,7 +82,7 @@ def _rows(count: int, columns: int, bound: float, steps: int) -> SearchStrategy[
 def class_schemas(
     *, max_classes: int = 5, max_features: int = 6, statistics: str = "NABSD"
 ) -> SearchStrategy[ClassSchema]:
-    """Class schemas with any of the given statistics beside N and A; T and F are for plans that promise nothing."""
+    """Class schemas with any of the given statistics next to N and A; T and F are for plans without a promise."""
 
     @st.composite
     def build(draw: st.DrawFn) -> ClassSchema:
@@ -127,7 +127,7 @@ def schemas() -> SearchStrategy[Schema]:
 
 
 def _fewest_bits(columns: int) -> int:
-    """The coarsest grid on which rounding cannot pass the clip norm."""
+    """Return the coarsest grid on which rounding cannot pass the clip norm."""
     return max(2, math.floor(math.log2(math.sqrt(columns) / 2)) + 1)
 
 
@@ -138,7 +138,7 @@ def cohorts(*, max_clients: int = 5, max_records: int = 60) -> SearchStrategy[Co
     def build(draw: st.DrawFn) -> Cohort:
         clients = draw(st.integers(3, max_clients))
         survivors = draw(st.integers(clients // 2 + 1, clients))
-        colluders = draw(st.integers(0, min(2 * survivors - clients - 1, clients - 2)))  # what a threshold can hold
+        colluders = draw(st.integers(0, min(2 * survivors - clients - 1, clients - 2)))  # a threshold's maximum
         return Cohort(clients=clients, min_survivors=survivors, max_records=max_records, colluders=colluders)
 
     return build()
@@ -148,7 +148,7 @@ def privacies(*, panel: bool = False) -> SearchStrategy[Privacy | NoPrivacy]:
     """No privacy, or any trust model at the record unit, with a budget from strict to loose.
 
     Args:
-        panel: include the model whose noise a panel draws, which only a plan with a panel can have.
+        panel: include the trust model in which a panel draws the noise; only a plan with a panel can have it.
     """
     models = tuple(name for name, row in MODELS.items() if panel or row.drawn_by != "member")
     return st.one_of(
@@ -187,7 +187,7 @@ def plans(
 
 
 def shards(plan: Plan, *, max_records: int = 20) -> SearchStrategy[list[Records]]:
-    """One ``(X, y)`` per client of the plan: a record set cut up at random, some clients with nothing."""
+    """Return one ``(X, y)`` per client of the plan: a record set cut up at random, some clients with nothing."""
 
     @st.composite
     def build(draw: st.DrawFn) -> list[Records]:
@@ -198,12 +198,12 @@ def shards(plan: Plan, *, max_records: int = 20) -> SearchStrategy[list[Records]
 
 
 def dropout_schedules(plan: Plan, *, survivable: bool = True) -> SearchStrategy[Schedule]:
-    """``{step: {client, ...}}`` as ``simulate`` takes it: clients that send nothing from that step on.
+    """Schedules ``{step: {client, ...}}`` for ``simulate``: clients that send nothing from that step on.
 
     Args:
-        plan: the plan whose clients drop out.
-        survivable: at most as many clients drop out as the plan admits; otherwise at least one more, before their
-            vectors are in the sum, so that the session must end without a sum.
+        plan: the plan of the clients.
+        survivable: whether at most as many clients drop out as the plan admits. Otherwise at least one more drops out
+            before its vector is in the sum, so the session must end without a sum.
     """
     clients, spare = plan.cohort.clients, plan.cohort.clients - plan.cohort.min_survivors
     least, most = (0, spare) if survivable else (spare + 1, clients)

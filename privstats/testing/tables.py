@@ -1,8 +1,8 @@
-"""Strategies for columns of tables as people have them: odd values, and the containers that hold them.
+"""Strategies for columns of tables: odd values, and the containers that hold them.
 
-A container gives all values of a column one type, so it turns some of them into others: a blank makes whole numbers
-floats, a word makes them texts. Whoever reads a column by its type lets one record change the reading of all others;
-``held`` shows it, for it gives the same values in every container there is.
+A container gives all values of a column one type, so it changes some of them: a blank makes integers floats, a word
+makes them texts. A reader that decides by the column's type lets one record change the reading of all others. ``held``
+shows this, because it puts the same values into every container.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ _OTHERS = (
 
 
 def table_values(*among: Any) -> SearchStrategy[Any]:
-    """Values of one cell of a table: blanks, numbers, texts, truths, dates and what is none of them.
+    """Return the values of one cell of a table: blanks, numbers, texts, truths, dates and what is none of them.
 
     Args:
         among: further values, drawn as often as all others together, such as those that a plan lists.
@@ -65,7 +65,8 @@ def table_values(*among: Any) -> SearchStrategy[Any]:
 
 
 def held(columns: Mapping[str, Sequence[Any]]) -> dict[str, Any]:
-    """The columns in every container there is, by its name; with pandas, pyarrow and polars where they are there."""
+    """Return the columns in every installed container, by the container's name: lists, arrays, pandas, pyarrow and
+    polars."""
     containers = {}
     for name, container in CONTAINERS.items():
         table = container(columns)
@@ -83,21 +84,21 @@ def _objects(columns: Mapping[str, Sequence[Any]]) -> dict[str, Any]:
 
 
 def _frame(change: Callable[[Any], Any]) -> Callable[[Mapping[str, Sequence[Any]]], Any]:
-    def made(columns: Mapping[str, Sequence[Any]]) -> Any:
+    def build(columns: Mapping[str, Sequence[Any]]) -> Any:
         if find_spec("pandas") is None:
             return None
         pandas: Any = import_module("pandas")
         try:
-            with warnings.catch_warnings(action="ignore"):  # of pandas, about tuples beside texts
+            with warnings.catch_warnings(action="ignore"):  # pandas warns about tuples next to texts
                 return change(pandas.DataFrame({name: list(values) for name, values in columns.items()}))
         except (ValueError, TypeError, OverflowError):  # this container cannot hold these values
             return None
 
-    return made
+    return build
 
 
 def _typed(kind: str, of: str = "iufbO") -> Callable[[Any], Any]:
-    """Every column of the frame in this type, where it has one of those types and this one admits its values."""
+    """Return a function that converts every column of one of those types to this type, where its values admit it."""
 
     def change(frame: Any) -> Any:
         for name in frame.columns:
@@ -114,7 +115,7 @@ def _typed(kind: str, of: str = "iufbO") -> Callable[[Any], Any]:
 
 
 def _reread(frame: Any) -> Any:
-    """As ``read_csv`` gives it: the type of a column follows from all of its texts."""
+    """Read the frame again with ``read_csv``, which infers a column's type from all of its texts."""
     pandas: Any = import_module("pandas")
     text = frame.to_csv(index=False, lineterminator="\n")
     return pandas.read_csv(io.StringIO(text), skip_blank_lines=False)
@@ -134,7 +135,7 @@ def _arrow(columns: Mapping[str, Sequence[Any]]) -> Any:
 
 
 def _polars(change: Callable[[Any], Any]) -> Callable[[Mapping[str, Sequence[Any]]], Any]:
-    def made(columns: Mapping[str, Sequence[Any]]) -> Any:
+    def build(columns: Mapping[str, Sequence[Any]]) -> Any:
         if find_spec("polars") is None:
             return None
         polars: Any = import_module("polars")
@@ -143,7 +144,7 @@ def _polars(change: Callable[[Any], Any]) -> Callable[[Mapping[str, Sequence[Any
         except (ValueError, TypeError, OverflowError, polars.exceptions.PolarsError):
             return None
 
-    return made
+    return build
 
 
 def _as_categories(frame: Any) -> Any:
@@ -168,4 +169,4 @@ CONTAINERS: Mapping[str, Callable[[Mapping[str, Sequence[Any]]], Any]] = {
     "polars' categories": _polars(_as_categories),
     "polars as Arrow": _polars(lambda frame: frame.to_arrow()),
 }
-"""By name, from columns of values to a table; None where it cannot hold them."""
+"""Functions from columns of values to a table, by the table's name; None where it cannot hold them."""

@@ -34,11 +34,11 @@ _RAMP = 16
 
 @dataclass(frozen=True)
 class Shape:
-    """What all blocks of a row share.
+    """Settings that all blocks of a row share.
 
     Attributes:
-        columns: J, how many blocks make a row.
-        signs: places of a numeric column, at least.
+        columns: J, the number of blocks in a row.
+        signs: minimum number of places of a numeric column.
         ramp: half of a numeric block goes to its even steps.
         bits: f; a row is at most 2**f steps long.
     """
@@ -84,7 +84,7 @@ def _between(codes: int) -> NDArray[np.float64]:
 
 
 def step_of(bits: int, parts: int) -> int:
-    """The largest whole q with parts q**2 <= 2**(2 bits): so many equal entries make a norm of at most 2**bits."""
+    """Return the largest integer q with parts q**2 <= 2**(2 bits): ``parts`` entries of q have norm at most 2**bits."""
     return math.isqrt((1 << 2 * bits) // parts)
 
 
@@ -111,13 +111,13 @@ def _numeric(column: Numeric | Dates, shape: Shape) -> Block:
 
 
 def _signs(cuts: NDArray[np.float64], marks: NDArray[np.float64], q: int) -> NDArray[np.int64]:
-    """Of each cell between marks the signs at the cuts, ``(marks + 1, cuts)``."""
+    """Return the signs at the cuts of each cell between marks, ``(marks + 1, cuts)``."""
     reached = np.vstack([np.zeros(len(cuts), np.bool_), marks[:, None] >= cuts])
     return np.where(reached, q, -q).astype(np.int64)
 
 
 def _with_gap(table: NDArray[np.int64], one: int) -> NDArray[np.int64]:
-    """The same with an entry for a gap on the right, and its cell as the last row."""
+    """Return the table with an entry for a gap on the right, and the gap's cell as the last row."""
     out = np.zeros((len(table) + 1, table.shape[1] + 1), np.int64)
     out[:-1, :-1], out[-1, -1] = table, one
     return out
@@ -130,7 +130,7 @@ def _even(edges: tuple[float, ...]) -> NDArray[np.float64]:
 
 
 def _else(cell: str, values: tuple[str, ...]) -> str:
-    """The name of a cell for what no value says, where a value is not called so."""
+    """Return a name for the cell of other or missing values that differs from every value."""
     return f"any {cell}" if cell in values else cell
 
 
@@ -232,16 +232,16 @@ class Cells(Transform):
 
     @cached_property
     def marks(self) -> tuple[NDArray[np.float64], ...]:
-        """Of each column the codes at which its cells begin, but for the first; cells are closed on the left."""
+        """Codes at which each column's cells begin, except the first cell; cells are closed on the left."""
         return tuple(block.edges for block in self._blocks)
 
     @property
     def open(self) -> tuple[str, ...]:
-        """Names of the columns whose cuts are still to be estimated."""
+        """Names of the columns with cuts that are still to be estimated."""
         return tuple(each.name for each in self.columns if isinstance(each, Numeric | Dates) and each.edges is None)
 
     def with_edges(self, edges: Mapping[str, Sequence[float]]) -> Cells:
-        """The same with cuts for open columns; the width stays.
+        """Return the declaration with cuts for open columns; the width does not change.
 
         Raises:
             SchemaError: a column that is not open, or more cuts than ``signs``.
@@ -298,7 +298,7 @@ class Cells(Transform):
 
     @cached_property
     def tables(self) -> tuple[NDArray[np.int64], ...]:
-        """Of each column the whole entries of its cells, ``(cells, entries)``: public; the last cell is a gap."""
+        """Integer entries of each column's cells, ``(cells, entries)``: public; the last cell is a gap."""
         return tuple(block.table for block in self._blocks)
 
     def whole(self, codes: NDArray[np.float64]) -> NDArray[np.int64]:
@@ -311,7 +311,7 @@ class Cells(Transform):
         return self._filled(codes, self.tables)
 
     def _filled(self, codes: NDArray[np.float64], tables: Sequence[NDArray[Any]]) -> NDArray[Any]:
-        """The row of its table for every code, side by side."""
+        """Return the table row of every code, column after column."""
         places, out = self.indices(codes), np.empty((len(codes), self.width), tables[0].dtype)
         for j, (block, table) in enumerate(zip(self.blocks, tables, strict=True)):
             out[:, block] = table.take(places[:, j], axis=0)
@@ -333,7 +333,7 @@ class Cells(Transform):
         return joined
 
     def _part(self, block: Block, codes: Any) -> Any:
-        """A block as its first cell and what each edge that is reached adds: exact, for all are whole numbers."""
+        """Return a block: its first cell plus the difference at each reached edge, exact because all are integers."""
         xp, entries = arrays_of(codes), block.table * 2.0**-self.bits
         given, reached = codes == codes, codes >= xp.like(block.edges[None], codes)
         zero, one = xp.like(np.zeros(1), codes), xp.like(np.ones(1), codes)

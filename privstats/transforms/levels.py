@@ -94,13 +94,13 @@ class Levels(Transform):
         return reduce(xp.hstack, (*columns, *further))
 
     def outputs(self, inputs: int | None) -> int | None:
-        """As many as came in, and one for each text beyond the second of a column."""
+        """Return the number of output columns: the input columns, and one for each text beyond the second."""
         if inputs is not None and max(self.spread, default=-1) >= inputs:
             raise SchemaError(f"levels spreads column {max(self.spread)}, and {inputs} columns come in; name another")
         return None if inputs is None else inputs + self.further
 
     def takes(self, outputs: int) -> int:
-        """As many as come out, less those that are behind."""
+        """Return the number of input columns: the output columns without those appended for further texts."""
         return outputs - self.further
 
     def named(self, names: tuple[str, ...]) -> tuple[str, ...]:
@@ -119,7 +119,7 @@ class Levels(Transform):
     def said(self) -> str:
         """The declaration in words, for data owners."""
         worded = [each for each in self.outcomes if isinstance(each, Categories)]
-        return "; ".join([*map(_said, self.columns), *map(_caused, worded)])
+        return "; ".join([*map(_comparison, self.columns), *map(_caused, worded)])
 
     def plain_table(self) -> dict[str, Any]:
         """The fields as a plan file holds them: columns as tables with their kind."""
@@ -127,7 +127,7 @@ class Levels(Transform):
         return {**tables, "spread": list(self.spread)} if self.spread else tables
 
 
-def _said(column: Categories) -> str:
+def _comparison(column: Categories) -> str:
     first, *rest = map(repr, column.values)
     if len(rest) == 1:
         return f"in {column.name} {first} counts as 0 and {rest[0]} as 1"
@@ -137,7 +137,7 @@ def _said(column: Categories) -> str:
 def _caused(outcome: Categories) -> str:
     first, event, *others = map(repr, outcome.values)
     if not others:
-        return _said(outcome)
+        return _comparison(outcome)
     return f"in {outcome.name} {event} is the event; {', '.join((first, *others))} end the time without it"
 
 

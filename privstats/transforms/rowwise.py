@@ -44,11 +44,11 @@ class Centre(Transform):
         return rows - arrays_of(rows).like(np.array(self.centre), rows)
 
     def outputs(self, inputs: int | None) -> int:
-        """As many as the centre has."""
+        """Return the number of output columns, that of the centre."""
         return _as_many("centre", self.centre, inputs)
 
     def takes(self, outputs: int) -> int:  # noqa: ARG002 - the signature of Transform
-        """As many as the centre has."""
+        """Return the number of input columns, that of the centre."""
         return len(self.centre)
 
 
@@ -83,11 +83,11 @@ class Scale(Transform):
         return rows / arrays_of(rows).like(np.array(self.per), rows)
 
     def outputs(self, inputs: int | None) -> int:
-        """As many as there are divisors."""
+        """Return the number of output columns, that of the divisors."""
         return _as_many("scale", self.per, inputs)
 
     def takes(self, outputs: int) -> int:  # noqa: ARG002 - the signature of Transform
-        """As many as there are divisors."""
+        """Return the number of input columns, that of the divisors."""
         return len(self.per)
 
 
@@ -108,7 +108,7 @@ class CentreRows(Transform):
         return rows - (row_sums(rows) / rows.shape[1])[:, None]
 
     def outputs(self, inputs: int | None) -> int | None:
-        """As many as came in."""
+        """Return the number of input columns, which does not change."""
         return inputs
 
 
@@ -140,7 +140,7 @@ class UnitNorm(Transform):
         return measured.rows / positive[:, None]
 
     def outputs(self, inputs: int | None) -> int | None:
-        """As many as came in."""
+        """Return the number of input columns, which does not change."""
         return inputs
 
 

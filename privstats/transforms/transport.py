@@ -105,11 +105,11 @@ class Transport(Transform):
         return product(rows, xp.like(matrix, rows), _BITS) * 2.0**scale + xp.like(shift, rows)
 
     def outputs(self, inputs: int | None) -> int:
-        """As many as came in."""
+        """Return the number of output columns, that of the features."""
         if inputs not in (None, self.features):
             raise SchemaError(f"transport takes {self.features} features but {inputs} come in; make them equal")
         return self.features
 
     def takes(self, outputs: int) -> int:  # noqa: ARG002 - the signature of Transform
-        """As many as go out."""
+        """Return the number of input columns, that of the features."""
         return self.features

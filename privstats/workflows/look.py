@@ -36,7 +36,7 @@ class Looked:
 
     Attributes:
         name, kind, unit: of the column, as declared.
-        told: quartiles of numbers and dates; otherwise the share of each value.
+        values: quartiles of numbers and dates; otherwise the share of each value.
         records: how many.
         missing: of them without a value, gap codes included.
         unreadable: with a value that the declaration cannot read.
@@ -48,7 +48,7 @@ class Looked:
     name: str
     kind: str
     unit: str
-    told: str
+    values: str
     records: int
     missing: int
     unreadable: int
@@ -93,7 +93,7 @@ def looked(column: Column, values: Any) -> Looked:
         name=column.name,
         kind=column.kind,
         unit=getattr(column, "unit", ""),
-        told=_quartiles(column, known) if isinstance(column, Numeric | Dates) else _shares(column, codes),
+        values=_quartiles(column, known) if isinstance(column, Numeric | Dates) else _shares(column, codes),
         records=len(codes),
         missing=int(gone.sum()),
         unreadable=unread,
@@ -136,7 +136,6 @@ def _missing(column: Column, readings: Readings) -> NDArray[np.bool_]:
 
 
 def _quartiles(column: Numeric | Dates, known: NDArray[np.float64]) -> str:
-    """Return the quartiles, written as people write them."""
     if not len(known):
         return "none"
     places = np.quantile(known, [0.25, 0.5, 0.75], method="inverted_cdf")
@@ -193,7 +192,7 @@ def _of_codes(known: NDArray[np.float64], records: int) -> Iterator[str]:
 
 
 def _of_others(column: Categories, readings: Readings, count: int) -> str:
-    """The most frequent values that are not listed, and those that differ from a listed one by case alone."""
+    """Return the most frequent values that are not listed, and those that differ from a listed one by case alone."""
     rest = unlisted(column, readings)
     many = f"all {count:,}" if count == int((~_missing(column, readings)).sum()) else f"{count:,}"
     frequent = [value for value, _ in rest.most_common(_SHOWN)]
@@ -219,7 +218,6 @@ def unlisted(column: Categories, readings: Readings) -> Counter[str]:
 
 
 def _values_at(readings: Readings, chosen: NDArray[np.bool_]) -> Counter[str]:
-    """Count how often each of the chosen values occurs."""
     texts = readings.texts
     return Counter(texts.get(place, f"{readings.numbers[place]:.15g}") for place in np.flatnonzero(chosen).tolist())
 

@@ -130,7 +130,7 @@ TABLES: Mapping[str, TableReader] = {
 
 
 def sent(schema: Schema) -> str:
-    """Letters of the statistics that a schema sends.
+    """Return the letters of the statistics that a schema sends.
 
     Example:
         >>> from privstats.workflows.readers import sent
@@ -158,7 +158,7 @@ def possible(plan: Plan) -> tuple[str, ...]:
 
 
 def reads(name: str, plan: Plan) -> str:
-    """Letters that a head, with its default parameters, or a table reads of a release under this plan.
+    """Return the letters that a head, with its default parameters, or a table reads of a release under this plan.
 
     Raises:
         KeyError: neither has that name.
@@ -189,7 +189,7 @@ def reads(name: str, plan: Plan) -> str:
 
 
 def suggested(plan: Plan, reader: str | None = None) -> dict[str, float]:
-    """Shares of the budget that suit a plan, or one reader of it: letters that it does not read get none.
+    """Return the shares of the budget that suit a plan, or one reader of it: letters that it does not read get none.
 
     Raises:
         KeyError: no head and no table has that name.

@@ -83,7 +83,7 @@ class Scores:
 
 
 def _flagged(head: Any, X: Any, labels: NDArray[Any]) -> tuple[float | None, float | None]:
-    """Sensitivity and specificity of a head of two classes by its prevalence; None each where there are none."""
+    """Return sensitivity and specificity of a head of two classes by its prevalence; None each where there are none."""
     places = places_of(head.classes_.tolist(), labels) if hasattr(head, "prevalence_") else np.array([-1])
     if len(np.unique(places)) != 2 or (places < 0).any():
         return None, None
@@ -94,7 +94,7 @@ def _flagged(head: Any, X: Any, labels: NDArray[Any]) -> tuple[float | None, flo
 def auc_of(head: Any, X: Any, y: Any) -> float | None:
     """Return the area under the ROC curve of a fitted classifier's probabilities; None where there is none.
 
-    Of two classes it is that of the second; of more the mean over the classes with test records, each against all
+    For two classes it is that of the second; for more, the mean over the classes with test records, each against all
     others. Ties count half.
 
     Args:
@@ -127,7 +127,7 @@ def _area(inside: NDArray[np.bool_], scores: NDArray[np.float64]) -> float | Non
 
 
 NOTHING_RIGHT = Scores(0.0, 0.0)
-"""Of a classifier whose every class was left out."""
+"""Scores of a classifier without any remaining class."""
 
 
 @dataclass(frozen=True)

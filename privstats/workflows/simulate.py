@@ -69,7 +69,7 @@ def dirichlet_partition(y: ArrayLike, clients: int, alpha: float, rng: Generator
 
 
 def _dirichlet(size: int, alpha: float, rng: Generator) -> NDArray[np.float64]:
-    """Normalised Gamma(alpha) draws by inversion; in the rare case that all underflow, one client takes all."""
+    """Return normalised Gamma(alpha) draws by inversion; in the rare case that all underflow, one client takes all."""
     draws = np.asarray(gammaincinv(alpha, uniform(size, rng)), np.float64)
     total = draws.sum()
     return np.asarray(draws / total) if total > 0 else np.eye(size)[0]
@@ -152,7 +152,7 @@ def summed(
 
 
 def measured(plan: Plan, shards: Sequence[Shard], kept: Mapping[int, KeptRows] | None = None) -> list[Moments]:
-    """Moments of every shard.
+    """Return the moments of every shard.
 
     Args:
         plan, shards: as for ``simulate``.
@@ -215,7 +215,6 @@ def _sums(plan: Plan, X: Any, y: Any, persons: Any = None, *, kept: Any) -> Mome
 
 
 def _require_shards(shards: object) -> None:
-    """Refuse a value that is no list of shards, with ``DataError``, whatever the other arguments are."""
     if not isinstance(shards, Sequence):
         raise DataError(
             f"shards must be a list with one (X, y) or moments per client, got {type(shards).__name__}; {_MEANT}"
@@ -371,7 +370,7 @@ def _follow(course: Course, shards: Sequence[Shard], dropouts: Any, rng: Generat
 
 
 def _epoch_by_epoch(stream: Stream, epochs: Any, dropouts: Any, rng: Generator | None) -> list[Release | None]:
-    """Every node of a stream; arguments as of ``simulate``."""
+    """Return every node of a stream; arguments as of ``simulate``."""
     releases: list[Release | None] = of_contrib("epochs", "a simulated stream", PlanError)(
         stream, epochs, dropouts, rng
     )
@@ -382,7 +381,7 @@ _THROUGH: Mapping[str, Callable[[Any, Any, Any, Generator | None], list[Release 
     "records": _follow,
     "changes": _epoch_by_epoch,
 }
-"""How a course is simulated, by what a party contributes to a round."""
+"""Simulations of a course, by a party's contribution to a round."""
 
 
 def _sitting_out(plan: Plan, gone: Sequence[Dropouts | None]) -> Dropouts | None:

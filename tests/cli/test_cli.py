@@ -91,11 +91,11 @@ def test_plan_init_check_show(privstats, tmp_path):
     assert privstats("plan", "init", cwd=tmp_path).returncode == 0
     checked = privstats("plan", "check", "plan.toml", cwd=tmp_path, code=0)
     assert "epsilon 1 at delta 1e-05" in checked.stdout
-    assert "plan.toml holds together." in checked.stdout
+    assert "plan.toml is consistent." in checked.stdout
     loose = (tmp_path / "plan.toml").read_text().replace("delta = 1e-5", "delta = 0.1")
     (tmp_path / "loose.toml").write_text(loose)
     warned = privstats("plan", "check", "loose.toml", cwd=tmp_path).stdout
-    assert warned.endswith("loose.toml holds together, with 1 warning: see above.\n")
+    assert warned.endswith("loose.toml is consistent, with 1 warning: see above.\n")
     shown = json.loads(privstats("plan", "show", "plan.toml", cwd=tmp_path).stdout)
     assert shown["digest"] == ps.Plan.read(tmp_path / "plan.toml").digest
     assert [row["statistic"] for row in shown["budget"]["rows"]] == ["N", "A", "B"]

@@ -51,7 +51,7 @@ def test_a_private_head_shows_its_promise(run, tmp_path):
     [
         ("exact", True, "exact: no promise"),
         ("own", True, "exact: no promise"),
-        ("unknown", None, "unknown: nothing says"),
+        ("unknown", None, "unknown: the file does not state"),
     ],
 )
 def test_what_no_promise_covers_says_so_and_verifies_as_a_no(run, file, exact, words):

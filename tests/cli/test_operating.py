@@ -201,7 +201,7 @@ def spent(ledger, run: bytes, plan: ps.Plan = PLAN, dataset: str = "beds", left:
 
 def test_a_ledger_is_opened_capped_and_shown_with_its_whole_history(run, tmp_path):
     opened = run("ledger", "open", "ledger.db")
-    assert opened.stderr.splitlines()[-1] == "its head, to be kept elsewhere:"
+    assert opened.stderr.splitlines()[-1] == "its head, to be stored elsewhere:"
     assert "\\n" not in opened.stderr
     head = opened.stdout.strip()
     assert "no account yet" in run("ledger", "show", "ledger.db").stdout

@@ -187,7 +187,7 @@ def test_a_stream_is_not_released_over_the_same_records(mechanism, tmp_path):
     """Every epoch would hold all of them, at the price of one: eight times the mu that was charged over 64 epochs."""
     ledger = ledger_with(tmp_path / "spent.db", "ward")
     stream = ps.Stream(single_party_plan(SCHEMA, PRIVACY, max_records=1000), 4, mechanism)
-    with pytest.raises(ps.PlanError, match="every round of this course takes records of its own"):
+    with pytest.raises(ps.PlanError, match="every round of this course takes separate records"):
         private_releases(stream, X, Y, ledger=ledger, dataset="ward")
     assert not ledger.account("ward").entries
 

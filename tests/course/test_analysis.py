@@ -151,7 +151,7 @@ def test_holm_is_over_what_was_declared_whatever_is_shown(releases: Any) -> None
     assert {key for key, p in adjusted.items() if np.isnan(p)} == {k for k, w in declared.items() if w == "exploratory"}
     family = [table[key].pvalue for key in (*ages, ("death", ""))]
     assert [adjusted[key] for key in (*ages, ("death", ""))] == holm(np.array(family)).tolist()
-    hidden = tuple(replace(row, untold="noise") if row.subgroup == "age: under 40" else row for row in table)
+    hidden = tuple(replace(row, hidden="noise") if row.subgroup == "age: under 40" else row for row in table)
     beside = dict(zip(declared, replace(table, tables=hidden).pvalues_adjusted(), strict=True))
     assert beside["relapse", "age: under 40"] == 1.0
     left = sorted(table[key].pvalue for key in (*ages[1:], ("death", "")))
@@ -181,8 +181,8 @@ def test_the_table_says_what_was_declared_and_marks_the_rest(releases: Any) -> N
     text = " ".join(str(table).split())
     assert f"declared: primary 1, secondary 4; digest {COURSE.digest[:16]}... (dated 2026-11-23 by its" in text
     assert "exploratory: all else." in text
-    assert "On how the treatment was assigned the analysis says: by telephone, in blocks of four." in text
-    assert "On missing outcomes the analysis says: nothing." in text
+    assert "On how the treatment was assigned the analysis states: by telephone, in blocks of four." in text
+    assert "On missing outcomes the analysis states: nothing." in text
     shown = [(row[0], row[-1].split()[-1]) for row in table.summary().rows]
     ages = [f"age: {cell}" for cell in ("under 40", "40 to 60", "60 or more")]
     assert shown == [

@@ -163,14 +163,14 @@ def test_a_round_without_a_sum_is_held_again(adjusted: Any) -> None:
 
 def test_an_observed_course_is_refused_what_it_cannot_have() -> None:
     for options, said in (
-        ({"share": 0.0}, "share must be above 0 where nobody assigned"),
-        ({"adjust": False}, "share must be above 0 where nobody assigned"),
+        ({"share": 0.0}, "share must be above 0 where the treatment was not randomised"),
+        ({"adjust": False}, "share must be above 0 where the treatment was not randomised"),
         ({"rounds": 1}, "rounds must be a whole number from 2 to 16"),
         ({"retries": 9}, "9 retries leave the last session less"),
     ):
         with pytest.raises(PlanError, match=said):
             ps.Effect.start(OBSERVED, COHORT, made.promise(), **options)
-    with pytest.raises(PlanError, match="rounds are of a propensity, which a trial knows"):
+    with pytest.raises(PlanError, match="rounds applies only where the treatment was not randomised"):
         course(rounds=4)
 
 

@@ -176,7 +176,7 @@ def test_a_class_without_a_row_is_refused_by_its_name(tmp_path: Path) -> None:
         lambda: sessions.course_table(course),
         lambda: write(tmp_path / "course.toml", course),
     ):
-        with pytest.raises(PlanError, match="^Stranger is no kind of course that is known here .single, rounds, "):
+        with pytest.raises(PlanError, match="^Stranger is not a known kind of course .single, rounds, "):
             act()
     assert not list(tmp_path.iterdir())
 
@@ -193,6 +193,8 @@ def test_a_course_of_one_plan_has_no_file_of_a_course(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("name", "kind"), [("stream", Stranger), ("strange", Single)])
 def test_a_taken_name_or_class_is_refused(name: str, kind: type) -> None:
     before = dict(KINDS)
-    with pytest.raises(PlanError, match=f"a course kind '{name}', or one of {kind.__name__}, is there"):
+    with pytest.raises(
+        PlanError, match=f"a course kind '{name}', or one of {kind.__name__}, is registered; name another"
+    ):
         register(CourseKind(name, "strange", kind, charge="plan", part="records", gives_back=True, promise=None))
     assert before == KINDS

@@ -247,7 +247,7 @@ def test_the_commands_of_plans_read_a_second_round(tmp_path: Path, released: Any
         done = CliRunner().invoke(app, [*words, where])
         return done.output if done.exit_code == 0 else f"exit {done.exit_code}: {done.exception} {done.output}"
 
-    assert "second.toml holds together" in said("plan", "check")
+    assert "second.toml is consistent" in said("plan", "check")
     assert "PartyDiscriminant" not in said("plan", "check")
     assert not said("plan", "certify").startswith("exit")
     assert "no claim is contradicted" in said("audit", "budget")

@@ -118,7 +118,7 @@ def test_a_part_of_a_course_is_read_by_the_map_that_the_whole_published() -> Non
     for seen in (releases[:2], releases[:5], releases):
         own, read = course.recipe.states(seen)[0], recipe_of(seen).states(seen)[0]
         np.testing.assert_array_equal(read.matrix, own.matrix)
-        assert read.kept < 1
+        assert read.mean_length < 1
 
 
 @pytest.mark.parametrize(("schema", "epsilon", "T"), [(SOFTMAX, 1.0, 4), (SOFTMAX, 4.0, 6), (RIDGE, 4.0, 4)])

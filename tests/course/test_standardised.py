@@ -112,7 +112,7 @@ def test_other_releases_are_refused() -> None:
     assert ps.course.verify_next(course, last.plan, [first]).place == 1
     refused(ps.PlanError, "not of this course", course.next, (last,))
     other = played(course, X, y, 2)[0]
-    refused(ps.ReleaseError, "not behind the ranges that the first release gives", inf.ols, [other, last])
+    refused(ps.ReleaseError, "not measured with the first release.s ranges", inf.ols, [other, last])
 
 
 @pytest.mark.parametrize(

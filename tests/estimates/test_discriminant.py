@@ -91,7 +91,7 @@ def test_means_are_exact_without_noise_and_better_than_raw_with_it():
     noisy, _ = class_evidence(class_release(X, y, sigma={"A": 300.0}, rng=np.random.default_rng(1)))
     shrunk = denoise.class_means(noisy, exact.N)
     assert np.square(shrunk.values - truth).sum() < 0.7 * np.square(noisy.A / exact.N[:, None] - truth).sum()
-    assert ((shrunk.kept > 0) & (shrunk.kept < 1)).all()
+    assert ((shrunk.retained > 0) & (shrunk.retained < 1)).all()
 
 
 def test_within_scatter_is_unbiased():

@@ -110,7 +110,7 @@ def test_behind_a_mean_steps_turn_and_blur_a_row_as_far_as_the_map_stretches_it(
     way, row = (each / np.linalg.norm(each) for each in rng.standard_normal((2, d)))
     mean = NoisyMean(length * way, noise)
     whitening, values = of(recipe, mean), mean.spectrum[1]
-    stretched = np.linalg.norm(whitening.matrix @ (recipe.clip_norm * row)) * whitening.kept
+    stretched = np.linalg.norm(whitening.matrix @ (recipe.clip_norm * row)) * whitening.mean_length
     assert stretched <= (1 - (values[0] - values[-1])) ** -0.5 * (1 + 1e-9)
     sigma = 0.15 / (recipe.round_mu * math.sqrt(recipe.round_shares["g"]))
     start, gradient = DescentState(np.zeros(d), 0.15), 0.15e6 * rng.standard_normal(d) / math.sqrt(d)

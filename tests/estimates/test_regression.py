@@ -83,13 +83,13 @@ def test_under_strong_noise_rows_become_directions_and_without_noise_they_keep_t
     X = rng.standard_normal((1_000, 8)) * rng.uniform(0.6, 2, 1_000)[:, None]
     whole = {"features": 8, "records": 1_000, "clip_norm": 9.0, "target_bound": 1.0, "rounds": 24}
     drowned, exact = (RidgeRecipe(mu=mu, **whole) for mu in (0.05, math.inf))
-    assert (drowned.kept, exact.kept) == (0.5, pytest.approx(1))
+    assert (drowned.mean_length, exact.mean_length) == (0.5, pytest.approx(1))
     sums = sums_of(X, X[:, 0])
     rows = [RidgeWhitening.of(recipe, sums).rows(X) for recipe in (drowned, exact)]
     short = [(np.linalg.norm(each, axis=1) < 1 - 1e-9).mean() for each in rows]
     assert short[0] < 0.2
     assert short[1] > 0.5
-    assert replace(drowned, rounds=6).kept == 1
+    assert replace(drowned, rounds=6).mean_length == 1
 
 
 def test_one_curved_direction_is_considered_where_rounds_are_many_and_noise_is_not_too_strong():
@@ -106,8 +106,8 @@ def test_a_step_is_as_long_whatever_rows_of_one_length_keep():
     y = X @ np.array([1.0, -1.0, 0.5, 0.0])
     recipe, sums = RidgeRecipe(4, 20_000, 1.0, 1.0, 9.0, 4), replace(sums_of(X, y), sigma_G=1.0)
     found = []
-    for kept in (1.0, 0.5, 0.25):
-        whitening = replace(RidgeWhitening.of(recipe, sums), kept=kept)
+    for length in (1.0, 0.5, 0.25):
+        whitening = replace(RidgeWhitening.of(recipe, sums), mean_length=length)
         state = replace(ridge_started(recipe, sums, whitening), weights=np.zeros(4), clip=9.0)
         state = ridge_refined(recipe, whitening, state, y @ whitening.rows(X), 2e4, (1.0, 1.0))
         found.append(whitening.published(state.weights))
@@ -167,7 +167,7 @@ def test_where_noise_hides_the_second_moments_rows_are_not_stretched():
     whitening = RidgeWhitening.of(recipe, hidden)
     assert whitening.values.mean() == pytest.approx(1 / d)  # the posterior mean is above what rows of norm 1 can have
     assert noise > 1
-    assert whitening.kept * np.linalg.norm(whitening.matrix, 2) == pytest.approx(1)
+    assert whitening.mean_length * np.linalg.norm(whitening.matrix, 2) == pytest.approx(1)
 
 
 @given(st.floats(-1e6, 1e6), st.floats(-1e6, 1e6), st.integers(0, 1_000))

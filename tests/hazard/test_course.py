@@ -33,7 +33,7 @@ def test_the_table_covers_and_says_what_a_ratio_is(releases: list[Any]) -> None:
     table = inf.hazards(releases)
     low, high = table.conf_int().T
     assert ((low < BETA) & (high > BETA)).all()
-    assert table.told.all()
+    assert table.reported.all()
     assert np.allclose(table.hazard_ratios, np.exp(table.params))
     assert np.allclose(table.ratio_int(), np.exp(table.conf_int()))
     text = str(table.summary())
@@ -51,7 +51,7 @@ def test_the_same_counts_give_curves_and_tests(releases: list[Any]) -> None:
     table = inf.hazards(releases)
     curves = table.kaplan_meier()
     assert set(curves) == {"0", "1"}
-    assert curves["0"].told_to == 18
+    assert curves["0"].reported_to == 18
     assert len(curves["0"].timeline) == 24  # four cells in a bin
     assert (curves["0"].survival_function_ > curves["1"].survival_function_).all()
     assert table.logrank().p_value < 1e-4
@@ -70,7 +70,7 @@ def test_ratios_that_change_with_time_are_found() -> None:
     place = (cumulative < left[:, None]).sum(axis=1)
     table = world(6_000) | {"arm": arm, "months": edges[np.minimum(place, 6)] + 0.5, "died": (place < 6).astype(int)}
     found = inf.hazards(played(course_of(6_000, 3.0), table, 1)).proportionality()
-    assert found.told
+    assert found.reported
     assert found.rises
     assert found.p_value < 0.01
 
@@ -81,14 +81,14 @@ def test_a_plan_that_does_not_say_what_a_bin_is_runs_as_it_did_and_its_table_say
     assert "times" not in whole.to_toml()
     assert (course.first.noise.mu / course.mu) ** 2 == pytest.approx(0.06, rel=1e-6)
     text = " ".join(str(inf.hazards(played(course, world(8_000), 1)).summary()).split())
-    assert text.index("Who left inside a bin counts in it whole: biased where groups") < text.index(
+    assert text.index("A record that left inside a bin counts as at risk for all of it: biased where") < text.index(
         "not a causal effect"
     )
     assert "nobody leaves inside a bin, or all groups leave alike" in text
     said = inf.hazards(played(course_of(8_000, 8.0), world(8_000), 1)).summary()
     assert "Who left inside" not in str(said)
     assert "hazards even inside a cell of the counts, or nobody leaves inside it" in " ".join(str(said).split())
-    with pytest.raises(PlanError, match="times must be said: .*'discrete' where a bin is one visit"):
+    with pytest.raises(PlanError, match="times must be stated: .*'discrete' where a bin is one visit"):
         ps.Hazard.start(schema(), ps.Cohort(2, 2, 16_000), promise(8.0))
 
 
@@ -105,7 +105,7 @@ def test_other_trust_models_run_through_the_protocol(model: Any) -> None:
     found = inf.hazards(ps.simulate(course, [(part, None) for part in halves(table)], rng=seeded(3)))
     low, high = found.conf_int(0.001).T
     assert ((low < BETA) & (high > BETA)).all()
-    assert found.told.all()
+    assert found.reported.all()
 
 
 def test_a_masked_course_is_read_the_same_from_files_and_from_the_command_line(
@@ -146,7 +146,7 @@ def test_the_table_says_which_share_of_the_events_counts() -> None:
 def test_where_the_cap_binds_every_way_to_read_a_ratio_says_so() -> None:
     """A star in the table and the figures and its sentence, first below the rows; the share in frames and csv."""
     table = inf.hazards(played(course_of(8_000, 30.0), world(8_000, hazard=0.2), 1))
-    assert table.told.all()
+    assert table.reported.all()
     share = f"{table.events_within:.0%}"
     said = table.summary()
     assert all(row[1].endswith("*") and row[-1] == share for row in said.rows)
@@ -167,7 +167,7 @@ def test_where_the_cap_binds_every_way_to_read_a_ratio_says_so() -> None:
 
 def test_hidden_ratios_are_not_told() -> None:
     table = inf.hazards(played(course_of(400, 0.5), world(400), 1))
-    assert not table.told.any()
+    assert not table.reported.any()
     assert np.isnan(table.hazard_ratios).all()
     assert table.ratio_int().tolist() == [[0.0, math.inf]] * 3
     assert "six rounds" in str(table.summary())

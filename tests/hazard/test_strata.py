@@ -138,11 +138,11 @@ def table() -> inf.HazardRatios:
 def test_the_ratio_is_that_within_strata(table: inf.HazardRatios) -> None:
     low, high = table.conf_int()[0]
     assert low < RATIO < high
-    assert table.told[0]
+    assert table.reported[0]
 
 
 def test_the_tests_of_the_counts_compare_within_strata(table: inf.HazardRatios) -> None:
-    assert table.proportionality().told
+    assert table.proportionality().reported
     assert table.proportionality().p_value > 0.001
     names = {"time": "months", "event": "died", "by": "arm", "times": "continuous"}
     across = inf.logrank_test(table.counted, **names)

@@ -59,7 +59,7 @@ def test_a_card_says_whether_probabilities_were_calibrated(tmp_path):
 
 def test_nothing_known_is_said_as_such_and_nothing_fitted_has_no_card():
     card = heads.LDA(priors=[0.2, 0.3, 0.5]).fit_release(class_release(X, Y)).card()
-    assert "**unknown: nothing says whether a promise covers it**" in card
+    assert "**unknown: the file does not state whether a promise covers it**" in card
     assert "| priors | 3 numbers |" in card
     assert np.all([word not in card for word in ("| plan |", "epsilon")])
     with pytest.raises(NotFittedError):

@@ -119,7 +119,7 @@ def test_a_release_of_another_maker_says_nothing():
     assert ps.heads.LDA().fit_release(class_release(X, Y)).provenance_ == UNKNOWN
     assert not UNKNOWN.covered
     assert repr(ps.heads.LDA().fit_release(class_release(X, Y))).endswith(
-        "[unknown: nothing says whether a promise covers it]"
+        "[unknown: the file does not state whether a promise covers it]"
     )
 
 

@@ -95,7 +95,7 @@ def test_public_records_of_another_length_do_no_harm_once_the_release_shows_it(s
 def test_a_class_keeps_as_much_of_its_own_distance_as_without_public_records(public):
     known, _ = evidence(public, 100.0, RNG(0))
     alone, _ = evidence(None, 100.0, RNG(0))
-    np.testing.assert_array_equal(*(denoise.class_means(each, each.N).kept for each in (known, alone)))
+    np.testing.assert_array_equal(*(denoise.class_means(each, each.N).retained for each in (known, alone)))
 
 
 def test_where_noise_hides_everything_the_public_records_decide():
@@ -103,9 +103,9 @@ def test_where_noise_hides_everything_the_public_records_decide():
     known, _ = evidence(near, 1e6, RNG(0))
     found = denoise.class_means(known, known.N)
     own = known.A / 100 - known.A.mean(axis=0) / 100
-    told = found.values - found.grand - found.kept[:, None] * own
+    told = found.values - found.grand - found.retained[:, None] * own
     differences = known.public - known.public.mean(axis=0)
-    np.testing.assert_allclose(told, 0.25 * (1 - found.kept)[:, None] * differences, rtol=0.01)
+    np.testing.assert_allclose(told, 0.25 * (1 - found.retained)[:, None] * differences, rtol=0.01)
 
 
 def test_a_class_without_public_records_is_pulled_to_the_grand_mean_alone():
@@ -115,7 +115,7 @@ def test_a_class_without_public_records_is_pulled_to_the_grand_mean_alone():
     own, _ = evidence(lambda means, _: np.where(np.arange(C)[:, None] < 3, means, np.nan), 100.0, RNG(0))
     found = denoise.class_means(own, own.N)
     raw = own.A / own.N[:, None] - own.A.sum(axis=0) / own.N.sum()
-    np.testing.assert_allclose((found.values - found.grand)[3:], found.kept[3:, None] * raw[3:])
+    np.testing.assert_allclose((found.values - found.grand)[3:], found.retained[3:, None] * raw[3:])
 
 
 @pytest.mark.parametrize(("sigma", "most"), [(1.0, 1.01), (30.0, 0.8), (100.0, 0.5), (300.0, 0.5)])

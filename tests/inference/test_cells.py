@@ -65,7 +65,7 @@ def test_without_noise_it_is_the_regression_on_dummy_columns(gaps):
     fit = inf.ols(exact(table, y))
     held = [np.unique(places[:, j]) for j in range(3)]
     theirs = sm.OLS(y, dummies(places, held)).fit()
-    told = fit.told
+    told = fit.reported
     np.testing.assert_allclose(fit.params[told], theirs.params, atol=2e-5)
     np.testing.assert_allclose(fit.bse[told], theirs.bse, rtol=1e-4)
     np.testing.assert_allclose(fit.conf_int()[told], theirs.conf_int(), atol=2e-5)
@@ -98,9 +98,9 @@ def test_contrasts_are_those_of_least_squares_on_the_rows_whatever_is_declared(c
         steps = Intervals.of(cells.columns[place], cells.marks[place]).of_steps
         means = np.stack([entries[steps == interval].mean(axis=0) for interval in range(len(column.cells))])
         moved = (means - means[column.reference]) * 2.0**-cells.bits @ weights[block]
-        np.testing.assert_allclose(found.estimate[here][found.told[here]], moved[found.told[here]], atol=2e-3)
+        np.testing.assert_allclose(found.estimate[here][found.reported[here]], moved[found.reported[here]], atol=2e-3)
     held = set(cells.indices(cells.codes(table))[:, 1])
-    told = found.told[[name == "k" for name in found.columns]]
+    told = found.reported[[name == "k" for name in found.columns]]
     assert set(np.flatnonzero(told)) == held
 
 
@@ -112,7 +112,7 @@ def test_contrasts_are_those_of_the_rows_as_the_grid_has_them(bits):
     theirs = sm.OLS(
         np.rint(y * schema.target_scale) / schema.target_scale, dummies(places, [range(3), range(3), range(2)])
     )
-    np.testing.assert_allclose(fit.params[fit.told], theirs.fit().params, atol=1e-6)
+    np.testing.assert_allclose(fit.params[fit.reported], theirs.fit().params, atol=1e-6)
 
 
 def test_a_cell_between_others_that_is_empty_leaves_the_others_alone():
@@ -120,8 +120,8 @@ def test_a_cell_between_others_that_is_empty_leaves_the_others_alone():
     kept = places[:, 0] != 1
     fit = inf.ols(exact({name: values[kept] for name, values in table.items()}, y[kept]))
     theirs = sm.OLS(y[kept], dummies(places[kept], [(0, 2), range(3), range(2)])).fit()
-    np.testing.assert_allclose(fit.params[fit.told], theirs.params, atol=2e-5)
-    assert "age: 40 to < 65" in {name for name, seen in zip(fit.names, fit.told, strict=True) if not seen}
+    np.testing.assert_allclose(fit.params[fit.reported], theirs.params, atol=2e-5)
+    assert "age: 40 to < 65" in {name for name, seen in zip(fit.names, fit.reported, strict=True) if not seen}
 
 
 def test_behind_a_ramp_cells_are_the_intervals_between_cuts_and_empty_ones_are_seen():
@@ -132,7 +132,7 @@ def test_behind_a_ramp_cells_are_the_intervals_between_cuts_and_empty_ones_are_s
     kept = (table["age"] < 40) | (table["age"] >= 65)
     found = inf.ols(exact({name: values[kept] for name, values in table.items()}, y[kept], cells)).cells()
     assert found.cells[:6] == ("< 30", "30 to < 40", "40 to < 65", "65 to < 80", ">= 80", "missing")
-    assert found.told[:6].tolist() == [True, True, False, True, True, False]
+    assert found.reported[:6].tolist() == [True, True, False, True, True, False]
 
 
 @pytest.mark.parametrize("within", [1.0, 49.0])
@@ -154,7 +154,7 @@ def test_the_first_cell_that_holds_records_is_the_reference():
         "a",
         "false",
     ]
-    assert not found.told[0]
+    assert not found.reported[0]
     assert np.isnan(found.estimate[0])
 
 
@@ -168,7 +168,7 @@ def test_another_reference_turns_contrasts_round():
     assert turned.pvalue[stage[0]] == pytest.approx(found.pvalue[stage[2]])
     np.testing.assert_array_equal(turned.estimate[:4], found.estimate[:4])
     hidden = fit.cells(reference={"stage": "other"})
-    assert hidden.told[stage].tolist() == [
+    assert hidden.reported[stage].tolist() == [
         False,
         False,
         False,
@@ -181,7 +181,7 @@ def test_a_submodel_reads_the_declared_columns_it_names():
     table, y, places = people(600)
     fit = inf.ols(exact(table, y), columns=["smoker", "age"])
     theirs = sm.OLS(y, dummies(places[:, [2, 0]], [range(2), range(3)])).fit()
-    np.testing.assert_allclose(fit.params[fit.told], theirs.params, atol=2e-5)
+    np.testing.assert_allclose(fit.params[fit.reported], theirs.params, atol=2e-5)
     assert [each.name for each in fit.column_cells] == ["smoker", "age"]
     with pytest.raises(ReleaseError, match="no column of the release; it has age, stage, smoker"):
         inf.ols(exact(table, y), columns=["weight"])
@@ -191,7 +191,7 @@ def test_columns_that_say_the_same_are_not_told_and_the_others_are():
     table, y, _ = people(600)
     cells = Cells((*COLUMNS, ps.Truth("again")), signs=4, ramp=False)
     fit = inf.ols(exact({**table, "again": table["smoker"]}, y, cells))
-    told = dict(zip(fit.names, fit.told, strict=True))
+    told = dict(zip(fit.names, fit.reported, strict=True))
     assert not told["smoker: true"]
     assert not told["again: true"]
     assert told["age: 40 to < 65"]
@@ -272,7 +272,7 @@ def test_empty_cells_under_noise_hide_nothing_but_themselves():
     for _ in range(20):
         found = inf.ols(session.aggregate_unmasked(plan, parts, rng)).cells()
         names = [f"{column}: {cell}" for column, cell in zip(found.columns, found.cells, strict=True)]
-        assert {name for name, told in zip(names, found.told, strict=True) if not told} == set(ALL_EMPTY)
+        assert {name for name, told in zip(names, found.reported, strict=True) if not told} == set(ALL_EMPTY)
     assert places.max() < 4
 
 
@@ -302,12 +302,12 @@ def test_rounds_of_scores_read_cells(family):
     fit = (inf.logit if logistic else inf.poisson)(courses.run(course, release))
     x = dummies(places, [range(3), range(3), range(2)])
     theirs = (sm.Logit(y, x) if logistic else sm.Poisson(y, x)).fit(disp=0)
-    assert sorted(name for name, told in zip(fit.names, fit.told, strict=True) if not told) == sorted(ALL_EMPTY)
-    assert (np.abs(fit.params[fit.told] - theirs.params) < 5 * fit.noise_bse[fit.told] + 0.01).all()
-    sampling = np.sqrt(fit.bse[fit.told] ** 2 - fit.noise_bse[fit.told] ** 2)
+    assert sorted(name for name, told in zip(fit.names, fit.reported, strict=True) if not told) == sorted(ALL_EMPTY)
+    assert (np.abs(fit.params[fit.reported] - theirs.params) < 5 * fit.noise_bse[fit.reported] + 0.01).all()
+    sampling = np.sqrt(fit.bse[fit.reported] ** 2 - fit.noise_bse[fit.reported] ** 2)
     np.testing.assert_allclose(sampling, theirs.bse, rtol=0.05)
     assert not any("arrived" in note for note in fit.notes)
-    assert fit.cells().told.sum() == 3 + 3 + 2
+    assert fit.cells().reported.sum() == 3 + 3 + 2
 
 
 @pytest.mark.parametrize(
@@ -359,19 +359,19 @@ def test_contrasts_between_cuts_that_were_found_are_those_of_least_squares_there
     releases, table, y = counted()
     fit = inf.ols(releases)
     theirs = sm.OLS(y, on_dummies(releases, table)).fit()
-    assert fit.told.sum() == len(theirs.params)
-    assert (np.abs(fit.params[fit.told] - theirs.params) < 5 * fit.noise_bse[fit.told]).all()
-    sampling = np.sqrt(fit.bse[fit.told] ** 2 - fit.noise_bse[fit.told] ** 2)
+    assert fit.reported.sum() == len(theirs.params)
+    assert (np.abs(fit.params[fit.reported] - theirs.params) < 5 * fit.noise_bse[fit.reported]).all()
+    sampling = np.sqrt(fit.bse[fit.reported] ** 2 - fit.noise_bse[fit.reported] ** 2)
     np.testing.assert_allclose(sampling, theirs.bse, rtol=0.1)
-    assert fit.cells().told.sum() == 4 + 3 + 2
+    assert fit.cells().reported.sum() == 4 + 3 + 2
 
 
 def test_rounds_behind_cuts_that_were_found_read_cells():
     releases, table, y = counted("newton", 20.0)
     fit = inf.logit(releases)
     theirs = sm.Logit(y, on_dummies(releases, table)).fit(disp=0)
-    assert fit.told.sum() == len(theirs.params)
-    assert (np.abs(fit.params[fit.told] - theirs.params) < 5 * fit.noise_bse[fit.told] + 0.02).all()
+    assert fit.reported.sum() == len(theirs.params)
+    assert (np.abs(fit.params[fit.reported] - theirs.params) < 5 * fit.noise_bse[fit.reported] + 0.02).all()
     said = f"epsilon 20, delta 1e-06, all {len(releases)} sessions, the counts of its cut points among them"
     assert said in fit.summary().foot[1]
 

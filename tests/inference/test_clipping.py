@@ -1,4 +1,4 @@
-"""Clipped targets: how many there may be, what is said of it, and the table that is not told."""
+"""Clipped targets: how many there may be, the notes about it, and the table that is not reported."""
 
 import math
 
@@ -32,7 +32,7 @@ def test_the_share_of_clipped_targets_is_found_however_large_it_is(bound):
     for release in (exact(X, y, target_bound=bound), noisy(X, y, 8.0, target_bound=bound)):
         table = inf.ols(release)
         assert table.saturation_.targets == pytest.approx(truth, abs=0.04)
-        assert not table.told.any()
+        assert not table.reported.any()
 
 
 @CLIPPED
@@ -44,8 +44,8 @@ def test_coefficients_of_clipped_targets_are_not_told_in_any_way():
     assert (table.pvalues == 1).all()
     assert table.wald_test([[0.0, 1.0]]) == 1.0
     test = table.t_test([0.0, 1.0], 3.0)
-    assert (test.told, test.pvalue) == (False, 1.0)
-    assert "so no coefficient is told" in table.notes[0]
+    assert (test.reported, test.pvalue) == (False, 1.0)
+    assert "so no coefficient is reported" in table.notes[0]
     text = " ".join(str(table.summary()).split())
     assert "if targets are normal" in text
     assert "-inf" in text
@@ -58,16 +58,16 @@ def test_targets_just_inside_the_bound_are_told_to_whoever_knows_that_none_was_c
     y = 0.97 * X[:, 0] + rng.uniform(-0.03, 0.03, 400)
     release = exact(X, y, target_bound=1.0)
     assert ps.measure(schema(1, target_bound=1.0), X, y).clip_report.targets_clipped == 0
-    assert not inf.ols(release).told.any()
+    assert not inf.ols(release).reported.any()
     table = inf.ols(release, unclipped=True)
-    assert table.told.all()
+    assert table.reported.all()
     assert table.notes == ()
 
 
 def test_a_few_targets_that_may_be_clipped_are_a_condition_and_no_fact():
     X, y = steep(1.0)
     table = inf.ols(exact(X, y, target_bound=2.2))
-    assert table.told.all()
+    assert table.reported.all()
     (note,) = table.notes
     assert note.startswith("if targets are normal, ")
     assert "do not show whether they were" in note

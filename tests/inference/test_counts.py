@@ -229,9 +229,9 @@ def test_shares_quantiles_and_independence_hold_under_noise(n, epsilon):
     for run in range(runs):
         data = people(n, 1_000 + run)
         share = inf.proportions(noisy(data, epsilon, run), "sex")["m"]
-        missed["sex"] += share.told and not share.low <= 0.6 <= share.high
+        missed["sex"] += share.reported and not share.low <= 0.6 <= share.high
         middle = inf.quantile(noisy(data, epsilon, run, fine), "age", 0.5)
-        missed["median"] += middle.told and not middle.low <= median <= middle.high
+        missed["median"] += middle.reported and not middle.low <= median <= middle.high
         rejected += inf.chi2_contingency(noisy(data, epsilon, run), "sex", "age").pvalue < 0.05 if n > 400 else 0
     assert all(count <= 0.1 * runs for count in missed.values())
     assert rejected <= 0.1 * runs
@@ -240,8 +240,8 @@ def test_shares_quantiles_and_independence_hold_under_noise(n, epsilon):
 
 def test_a_test_that_noise_hides_is_not_told_and_one_without_records_is_refused():
     hidden = inf.chi2_contingency(noisy(people(20), 0.3, 1), "sex", "age")
-    assert (hidden.told, hidden.pvalue, hidden.dof) == (False, 1.0, 3)
-    assert inf.chi2_contingency(exact(people(200)), "sex", "age").told
+    assert (hidden.reported, hidden.pvalue, hidden.dof) == (False, 1.0, 3)
+    assert inf.chi2_contingency(exact(people(200)), "sex", "age").reported
     gaps = ps.CountSchema((SEX, ps.Bins("age", (0, 40, 80), missing=True)), (("sex", "age"),))
     unknown = ps.Release.exact(gaps, ps.measure(gaps, {"sex": ["f", "m"], "age": [math.nan, math.nan]}))
     with pytest.raises(ReleaseError, match="holds no record"):
@@ -279,7 +279,7 @@ def test_a_group_that_is_not_told_has_no_numbers():
     schema = ps.ClassSchema(2, 2, "NAD", 2.0, class_names=("old", "new"))
     X, y = np.full((21, 2), 0.5), ["old"] * 20 + ["new"]
     found = inf.table_one(ps.Release.exact(schema, ps.measure(schema, X, y)))
-    assert found.told.tolist() == [True, False]
+    assert found.reported.tolist() == [True, False]
     for numbers in (found.means, found.deviations):
         assert np.isfinite(numbers[0]).all()
         assert np.isnan(numbers[1]).all()
@@ -298,7 +298,7 @@ def test_table_one_covers_under_noise():
             session.aggregate_unmasked(plan, [ps.measure(schema, X[k::2], y[k::2]) for k in range(2)], seeded(run))
         )
         missed.append((found.low > truth) | (found.high < truth))
-        told.append(found.told)
+        told.append(found.reported)
     assert np.mean(missed) < 0.1
     assert np.mean(told) > 0.9
 

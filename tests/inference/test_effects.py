@@ -121,9 +121,9 @@ def test_a_p_value_is_below_alpha_exactly_where_the_interval_leaves_null_out() -
         ratio = RatioOfSums(0.1, S, W, v, v / 2, tau, chance.uniform(3, 99))
         alpha, null = chance.uniform(0.01, 0.4), chance.normal()
         low, high = ratio.interval(alpha)
-        assert (ratio.pvalue(null) < alpha) == (ratio.told(alpha) and not low <= null <= high)
+        assert (ratio.pvalue(null) < alpha) == (ratio.reported(alpha) and not low <= null <= high)
     hopeless = RatioOfSums(0.0, 1.0, -2.0, 1.0, 1.0, 1.0, 9.0)
-    assert (hopeless.told(0.05), hopeless.pvalue(), hopeless.error) == (False, 1.0, math.inf)
+    assert (hopeless.reported(0.05), hopeless.pvalue(), hopeless.error) == (False, 1.0, math.inf)
 
 
 def test_the_noise_of_the_second_moment_costs_degrees_of_freedom() -> None:
@@ -154,7 +154,7 @@ def coverage(n: int, epsilon: float, runs: int, probability: float, events: floa
             y = (chance.random(n) < events * (1 + 0.5 * X[:, 4])) * 1.0
         table = ps.inference.effect(played(course, X, y, rng))
         low, high = table.conf_int()
-        told, missed = told + table.told, missed + (not low <= truth <= high)
+        told, missed = told + table.reported, missed + (not low <= truth <= high)
     return told, missed
 
 
@@ -199,9 +199,9 @@ def test_rare_events_in_a_rare_arm_are_not_told_where_noise_is_small() -> None:
     schema = schema_of(0.1, (0, 1))
     X, _ = world(400, np.random.default_rng(0), 0.1)
     table = ps.inference.effect(played(course_of(400, 100.0, schema), X, np.zeros(400), seeded(0)))
-    assert "one record could weigh more than .4 of a standard error" in table.why_not_told
-    assert "Not told: one record could weigh" in " ".join(str(table).split())
-    assert (table.pvalue, table.told) == (1.0, False)
+    assert "one record could weigh more than .4 of a standard error" in table.why_not_reported
+    assert "Not reported: one record could weigh" in " ".join(str(table).split())
+    assert (table.pvalue, table.reported) == (1.0, False)
     assert np.isinf(table.conf_int()).all()
     assert math.isnan(table.to_frame()["estimate"].iloc[0])
 
@@ -237,7 +237,7 @@ def test_balance_is_that_of_the_arms(released: Any) -> None:
     spread = np.sqrt((X[arm, :4].var(axis=0) + X[~arm, :4].var(axis=0)) / 2)
     exact = (X[arm, :4].mean(axis=0) - X[~arm, :4].mean(axis=0)) / spread
     assert found.columns == ("x0", "x1", "x2", "x3")
-    assert found.told.all()
+    assert found.reported.all()
     assert ((found.low <= exact) & (exact <= found.high)).all()
     assert np.abs(found.means[:, 0] - X[arm, :4].mean(axis=0)).max() < 0.1
     without = played(course_of(400, 3.0, adjust=False), X[:400], y[:400], seeded(6))
@@ -378,19 +378,19 @@ def test_an_adjusted_difference_says_first_what_no_sum_can_test(adjusted: Any, e
     assert "effect" not in text
     assert "Balance after weighting was not released." in text
     assert "Privacy: epsilon 3, delta 1e-06, all 6 rounds" in text
-    assert (table.design, table.told, table.probability) == ("observational", True, None)
+    assert (table.design, table.reported, table.probability) == ("observational", True, None)
     assert 0 < table.r_ < 0.5
     assert table.conf_int()[0] < 0.1 < table.conf_int()[1]
-    assert table.kept == pytest.approx({"ate": 1.0, "att": 0.5, "overlap": 0.24}[estimand], abs=0.05)
-    assert table.balance().told.all()
+    assert table.mean_weight == pytest.approx({"ate": 1.0, "att": 0.5, "overlap": 0.24}[estimand], abs=0.05)
+    assert table.balance().reported.all()
     assert table.balance().difference[0] > 0.2
 
 
 def test_nuisances_that_noise_hides_leave_an_effect_untold() -> None:
     X, y = confounded(1_000, np.random.default_rng(5))
     table = ps.inference.effect(played(course_of(1_000, 0.5, observed_schema("overlap", trim=0.1)), X, y, seeded(8)))
-    assert not table.told
-    assert "noise hides along some column who is treated" in table.why_not_told
+    assert not table.reported
+    assert "noise hides along some column who is treated" in table.why_not_reported
     assert np.isinf(table.conf_int()).all()
 
 
@@ -485,15 +485,15 @@ def test_several_outcomes_have_the_lines_of_each_and_one_propensity() -> None:
 
 def test_a_trial_whose_arms_its_probability_does_not_give_is_not_told(released: Any) -> None:
     """An arm coded 1 and 2 leaves the controls out, and takes the rest for an effect."""
-    assert ps.inference.effect(released).told
+    assert ps.inference.effect(released).reported
     X, y = world(4_000, np.random.default_rng(6))
     kept = X[:, -1] == 1
     table = ps.inference.effect(played(course_of(4_000, 3.0), X[kept], y[kept], seeded(6)))
-    assert table.untold.startswith("2,0")
-    assert "look whether the arm is coded 0 and 1" in str(table.summary()).replace("\n  ", " ")
+    assert table.hidden.startswith("2,0")
+    assert "check that the arm is coded 0 and 1" in str(table.summary()).replace("\n  ", " ")
     assert np.isinf(table.conf_int()).all()
     skewed = course_of(4_000, 3.0, schema_of(probability=0.4))
-    assert "0.4 does not give" in ps.inference.effect(played(skewed, X, y, seeded(7))).untold
+    assert "0.4 does not give" in ps.inference.effect(played(skewed, X, y, seeded(7))).hidden
 
 
 def test_a_table_says_which_text_is_the_treatment() -> None:

@@ -32,7 +32,7 @@ def name_of(fit: Any) -> str:
 
 
 def test_a_ratio_and_its_ends_are_the_exponentials_of_what_the_table_has(fit: Any) -> None:
-    assert fit.told[1:].all()
+    assert fit.reported[1:].all()
     name = name_of(fit)
     key, plain, frame = name.replace(" ", "_"), fit.to_frame(0.1), fit.to_frame(0.1, exponentiate=True)
     assert plain["term"][0] == "const"
@@ -62,7 +62,7 @@ def test_every_form_says_what_the_number_is(fit: Any, tmp_path: Any) -> None:
 
 def test_what_noise_hides_is_no_ratio() -> None:
     fit = inf.logit(played(course_of(LOGISTIC, 300, 0.3), *world(300), 1))
-    assert not fit.told.any()
+    assert not fit.reported.any()
     frame = fit.to_frame(exponentiate=True)
     assert frame["odds_ratio"].isna().all()
     assert (frame["ratio_low"] == 0).all()

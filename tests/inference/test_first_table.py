@@ -90,7 +90,7 @@ def test_shares_cover_under_noise_and_a_hidden_group_has_none() -> None:
         missed.append([not share.low <= true.value <= share.high for share, true in pairs])
     assert np.mean(missed) < 0.08
     few = inf.table_one(noisy(people(30), 0.1, 2), by="sex")
-    assert not few.told
+    assert not few.reported
     assert all(math.isnan(float(str(row[name]))) for row in few.to_rows() for name in ("proportion", "smd"))
     assert {cell for row in few.summary().rows for cell in row[1:]} <= {"", "-"}
 
@@ -301,14 +301,14 @@ def counts(cells: int, apart: bool, seed: int) -> Any:
 
 
 def missed(cells: int, apart: bool, sigma: float, draws: int) -> list[bool]:
-    """Whether intervals that are told miss the difference of the exact counts."""
+    """Whether reported intervals miss the difference of the exact counts."""
     found = []
     for draw in range(draws):
         whole = counts(cells, apart, draw % 20)
         truth = category_difference(whole, 0.0, 0.05, Z).value
         noise = np.random.default_rng([draw, cells]).normal(size=whole.shape) * sigma
         read = category_difference(whole + noise, sigma, 0.05, Z)
-        found.append(read.told and not read.low <= truth <= read.high)
+        found.append(read.reported and not read.low <= truth <= read.high)
     return found
 
 
@@ -344,7 +344,7 @@ def test_the_derivatives_of_the_length_are_those_of_the_difference() -> None:
 
 def test_what_noise_hides_has_no_difference_and_what_is_shown_has_an_interval() -> None:
     hidden = category_difference(np.array([[5.0, 900.0], [4.0, 800.0]]), 3.0, 0.05, Z)
-    assert (hidden.told, hidden.low, hidden.high) == (False, 0.0, math.inf)
+    assert (hidden.reported, hidden.low, hidden.high) == (False, 0.0, math.inf)
     table = inf.table_one(noisy(people(3_000), 3.0, 1), by="sex", columns=["died"])
     died = table.variables["died"]
     low, high = died.difference_ends

@@ -65,10 +65,10 @@ def test_rows_of_hazards_are_ratios_beside_1_and_an_untold_row_has_no_mark(ratio
 
 def test_effects_by_name_with_one_that_noise_hides() -> None:
     told, hidden = table_of(2_000, 3.0), table_of(60, 0.01)
-    assert not hidden.told
+    assert not hidden.reported
     figure = ps.inference.plot_forest({"progression after a year": told, "died": hidden})
     axes, numbers = figure.axes
-    assert [label.get_text() for label in numbers.get_yticklabels()][1] == "not told"
+    assert [label.get_text() for label in numbers.get_yticklabels()][1] == "not reported"
     marks = [line for line in axes.get_lines() if line.get_marker() == "s"]
     assert [mark.get_xdata()[0] for mark in marks] == [pytest.approx(told.estimate)]
     assert words_of(figure)[0] == "progression after\na year"
@@ -91,9 +91,9 @@ def test_a_forest_has_one_scale(ratios: Any) -> None:
 
 
 def test_numbers_have_the_digits_that_their_interval_has() -> None:
-    assert ForestRow("a", 0.11294, 0.09776, 0.12801, "").said == "0.113 (0.098 to 0.128)"
-    assert ForestRow("a", -151.2, -180.4, -122.0, "").said == "-151 (-180 to -122)"
-    assert ForestRow("a", math.nan, -math.inf, math.inf, "").said == "not told"
+    assert ForestRow("a", 0.11294, 0.09776, 0.12801, "").text == "0.113 (0.098 to 0.128)"
+    assert ForestRow("a", -151.2, -180.4, -122.0, "").text == "-151 (-180 to -122)"
+    assert ForestRow("a", math.nan, -math.inf, math.inf, "").text == "not reported"
 
 
 def test_balance_has_the_largest_difference_on_top_and_no_mark_for_what_is_not_told() -> None:

@@ -33,7 +33,7 @@ def test_the_area_is_that_of_all_pairs_and_lies_within_its_bounds(others: Any, m
     curve = roc_curve(tuple(np.linspace(0, 1, 7)), others, members, 0.0, Z)
     assert curve.auc.value == pytest.approx(pairs_won(others, members, 0.5))
     assert curve.auc_bounds == pytest.approx((pairs_won(others, members, 0), pairs_won(others, members, 1)))
-    assert not curve.auc.told or curve.auc.low <= curve.auc_bounds[0] <= curve.auc_bounds[1] <= curve.auc.high
+    assert not curve.auc.reported or curve.auc.low <= curve.auc_bounds[0] <= curve.auc_bounds[1] <= curve.auc.high
     assert len(curve.thresholds) == len(curve.true_positive) == 5
     assert curve.thresholds[0] > curve.thresholds[-1]
     rates = [each.value for each in curve.true_positive]
@@ -43,7 +43,7 @@ def test_the_area_is_that_of_all_pairs_and_lies_within_its_bounds(others: Any, m
 @given(others=COUNTS, members=COUNTS)
 def test_more_noise_never_narrows_an_interval(others: Any, members: Any) -> None:
     quiet, loud = (area(others, members, sigma, Z) for sigma in (0.0, 3.0))
-    assert not loud.told or (loud.low <= quiet.low + 1e-9 and loud.high >= quiet.high - 1e-9)
+    assert not loud.reported or (loud.low <= quiet.low + 1e-9 and loud.high >= quiet.high - 1e-9)
 
 
 @given(
@@ -90,7 +90,7 @@ def test_the_calibration_error_covers_any_probabilities_inside_the_bins(wrong: A
 
 def test_a_calibration_error_that_noise_hides_is_not_told() -> None:
     found = reliability(np.linspace(0.5, 1, 4), np.zeros(3), np.ones(3), 100.0, 1, Z)
-    assert not found.error.told
+    assert not found.error.reported
     assert (found.error.low, found.error.high) == (0.0, 1.0)
 
 
@@ -154,7 +154,7 @@ class World:
             read |= {name: each for name, each in pointwise(found).items() if name in truth}
             for name, each in read.items():
                 told, missed = out[name]
-                out[name] = told + each.told, missed + (each.told and not each.low <= truth[name] <= each.high)
+                out[name] = told + each.reported, missed + (each.reported and not each.low <= truth[name] <= each.high)
         drawn = pointwise(found).keys() & out.keys()
         return {name: out[name] for name in out if name not in drawn}, {name: out[name] for name in drawn}
 
@@ -199,8 +199,8 @@ def test_a_score_that_noise_hides_says_why() -> None:
     X = np.random.default_rng(0).normal(size=(40, 3)) + y[:, None]
     plan = ps.Scoring(ps.heads.LDA().fit(X, y)).plan(cohort=ps.Cohort(2, 2, 40), privacy=made.promise(epsilon=0.05))
     found = ps.inference.head_score(ps.simulate(plan, [(X[::2], y[::2]), (X[1::2], y[1::2])], rng=seeded(0)))
-    assert not found.told
-    assert "noise hides how many records" in found.why_not_told
+    assert not found.reported
+    assert "noise hides how many records" in found.why_not_reported
     assert {row["told"] for row in found.to_rows()} == {False}
     assert [row[1] for row in found.summary().rows] == ["-"] * 8
 
@@ -233,7 +233,7 @@ def test_a_picture_has_a_panel_for_what_was_counted_and_says_how_its_bands_hold(
     wanted = [*(["true positive rate"] * (classes == 2)), *(["share of right predictions"] * (not margins)), "label"]
     assert [axes.get_ylabel() for axes in figure.axes] == wanted
     said = figure.get_supxlabel().replace("\n", " ")
-    assert "90 % intervals over the noise of the counts and the sampling of records, each by itself" in said
+    assert "90 % intervals over the noise of the counts and the sampling of records, each pointwise" in said
     cells = [text.get_text() for text in figure.axes[-1].texts]
     assert len(cells) == classes**2
     assert all(" to " in cell or cell == "?" for cell in cells) == (classes <= 5)
@@ -253,7 +253,7 @@ def test_a_picture_of_nothing_is_refused_and_what_noise_hides_is_grey(tmp_path: 
             assert not list(tmp_path.iterdir())
             continue
         grey = [patch for patch in found.plot().axes[1].patches if patch.get_width() == 0.25]
-        assert len(grey) == sum(not each.told for each in found.calibration.right) == 1
+        assert len(grey) == sum(not each.reported for each in found.calibration.right) == 1
     with pytest.raises(ReleaseError, match="a figure is saved as"):
         found.plot(tmp_path / "score.gif")
 

@@ -50,9 +50,9 @@ def test_a_small_p_value_is_an_interval_that_is_told_and_leaves_zero_out(n, sigm
         found = inversion(world(rng, n, sigma))
         for alpha in (0.2, 0.05, 0.01):
             low, high = found.interval(alpha)
-            assert ((found.pvalues() < alpha) == (found.told(alpha) & ((low > 0) | (high < 0)))).all()
-            assert (np.isfinite(low) == found.told(alpha)).all()
-            assert (found.told(alpha) == (found.least_level() < alpha)).all()
+            assert ((found.pvalues() < alpha) == (found.reported(alpha) & ((low > 0) | (high < 0)))).all()
+            assert (np.isfinite(low) == found.reported(alpha)).all()
+            assert (found.reported(alpha) == (found.least_level() < alpha)).all()
 
 
 @pytest.mark.parametrize(("n", "sigma", "least"), [(2_000, 0.0, 0.93), (2_000, 30.0, 0.93), (600, 80.0, 0.95)])
@@ -121,7 +121,7 @@ def test_collinear_columns_are_not_told_and_the_others_are():
     X = np.c_[X, X[:, 0] + X[:, 1]]
     y = X[:, 2] + rng.normal(size=200)
     found = inversion(NormalEquations(X.T @ X, X.T @ y, float(y @ y), 0.0, 0.0, 0.0, 196.0))
-    assert found.told(0.05).tolist() == [False, False, True, False]
+    assert found.reported(0.05).tolist() == [False, False, True, False]
     assert found.pvalues().tolist()[:2] == [1.0, 1.0]
     kept = X[:, [0, 1, 2]]
     assert found.estimate[2] == pytest.approx(np.linalg.lstsq(kept, y, rcond=None)[0][2])
@@ -129,7 +129,7 @@ def test_collinear_columns_are_not_told_and_the_others_are():
 
 def test_an_indefinite_matrix_tells_nothing_along_its_negative_direction():
     equations = NormalEquations(np.diag([4.0, -1.0]), np.ones(2), 9.0, 0.1, 0.1, 0.1, 50.0)
-    assert inversion(equations).told(0.05).tolist() == [True, False]
+    assert inversion(equations).reported(0.05).tolist() == [True, False]
     assert inversion(equations).pvalues()[1] == 1.0
 
 
@@ -183,11 +183,11 @@ def test_a_bias_is_in_intervals_and_p_values_alike(bias):
         plain = replace(found, bias=0.0)
         for alpha in (0.2, 0.05, 0.01):
             low, high = found.interval(alpha)
-            assert ((found.pvalues() < alpha) == (found.told(alpha) & ((low > 0) | (high < 0)))).all()
+            assert ((found.pvalues() < alpha) == (found.reported(alpha) & ((low > 0) | (high < 0)))).all()
             inner = plain.interval(alpha)
             assert ((low <= inner[0]) & (high >= inner[1])).all()
             sums, without = found.interval(alpha, sampling=False), plain.interval(alpha, sampling=False)
-            moved = found.told(alpha) * found.left * found.error
+            moved = found.reported(alpha) * found.relative_bias * found.error
             assert np.allclose(np.nan_to_num(sums[1] - without[1], posinf=0.0, nan=0.0), moved)
         for row in np.eye(len(SLOPES)):
             one = found.combined(row[None])

@@ -68,14 +68,14 @@ def test_noise_in_the_information_counts_as_change():
     assert noisy.tolist() == pytest.approx([0.2, 0.2])
     lost = LastStep(exact(G, np.ones(2)), np.zeros(2), (Earlier(-G, 10.0, 9.0, 1),))
     assert lost.change.tolist() == [9.0, 9.0]
-    assert not lost.told(0.05).any()
+    assert not lost.reported(0.05).any()
 
 
 def test_information_that_still_falls_is_not_told():
     G, h = np.diag([100.0, 100.0]), np.array([1.0, 0.5])
     falling = Earlier(np.diag([100.0, 100.0 * math.e]), 0.0, 9.0, 1)
     steps = LastStep(exact(G, h), np.zeros(2), (falling,))
-    assert steps.told(0.05).tolist() == [True, False]
+    assert steps.reported(0.05).tolist() == [True, False]
     assert steps.pvalues()[1] == 1.0
     assert steps.joint_pvalue() == 1.0
     assert steps.combined(np.array([[0.0, 1.0]])).pvalues().tolist() == [1.0]
@@ -84,7 +84,7 @@ def test_information_that_still_falls_is_not_told():
 
 def test_rounds_that_may_leave_more_than_two_errors_are_not_told():
     steps = [LastStep(exact(np.eye(1), np.ones(1), bias), np.zeros(1)) for bias in (1.9, 2.1)]
-    assert [each.told(0.05).tolist() for each in steps] == [[True], [False]]
+    assert [each.reported(0.05).tolist() for each in steps] == [[True], [False]]
     assert LastStep(exact(-np.eye(1), np.ones(1), math.inf), np.zeros(1)).joint_pvalue() == 1.0
 
 
@@ -143,7 +143,7 @@ def missed_and_told(name, runs):
         table = read(courses.run(course, release))
         low, high = table.conf_int().T
         missed += (low > truth) | (high < truth)
-        told += table.told
+        told += table.reported
     return missed, told
 
 

@@ -1,4 +1,4 @@
-"""Trials with missing outcomes: the course, what its table says first, and where it is not told."""
+"""Trials with missing outcomes: the course, what first lines of its table, and where the effect is not reported."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -70,20 +70,20 @@ def test_the_table_is_of_all_records_and_says_first_what_no_sum_can_test(release
     (X, y), releases = released
     table = ps.inference.effect(releases)
     low, high = table.conf_int()
-    assert table.told, table.why_not_told
+    assert table.reported, table.why_not_reported
     assert low < 0.1 < high
     assert (table.design, table.missing, table.trim) == ("trial", True, 0.5)
     assert table.nobs == pytest.approx(6_000, abs=60)
     assert table.arms is not None
-    assert table.kept is not None
+    assert table.mean_weight is not None
     assert table.r_ is not None
     assert sum(table.arms) == pytest.approx(6_000, abs=200), "observed or not"
-    assert 0.88 < table.kept < 0.98
+    assert 0.88 < table.mean_weight < 0.98
     assert 0 < table.r_ < 0.5
     text = " ".join(table.summary().as_text().split())
     first = "Outcomes are missing at random given the arm and the columns named in the plan: no sum can test this."
     assert text.index(first) < text.index("records")
-    assert f"{table.kept:.0%} of records are in this population, with and without an outcome" in text
+    assert f"{table.mean_weight:.0%} of records are in this population, with and without an outcome" in text
     assert "none missing" not in text
     assert "the propensity of being observed or the outcome lines are right among the records kept" in text
     said = ps.inference.methods(table)
@@ -101,7 +101,7 @@ def test_both_arms_and_their_balance_are_those_of_all_records(released: Any) -> 
     for block, part in zip(sums.G, (slice(0, 5), slice(5, 10)), strict=True):
         assert np.abs(block - exact[part, part]).max() < 5 * sums.sigma_G
     balance = ps.inference.effect(releases).balance()
-    assert balance.told.all()
+    assert balance.reported.all()
     assert np.abs(balance.difference).max() < 0.12
     arm = X[:, 4] == 1
     assert balance.means[:, 0] == pytest.approx(X[arm, :4].mean(axis=0), abs=0.05)
@@ -140,7 +140,7 @@ def test_releases_of_another_order_or_of_fewer_sessions_are_refused(released: An
 )
 def test_what_noise_or_few_records_hide_is_not_told(records: int, epsilon: float, said: str) -> None:
     table = ps.inference.effect(played(course_of(records, epsilon), *drawn(records, 3), seeded(4)))
-    assert said in table.why_not_told
+    assert said in table.why_not_reported
     assert table.conf_int().tolist() == [-np.inf, np.inf]
 
 
@@ -152,7 +152,7 @@ def test_lines_and_propensity_that_are_both_poor_are_not_told(released: Any) -> 
     assert found.of(12_000) == pytest.approx(found.variance * (12_000 / found.records) ** 2)
     X, y = INCOMPLETE["missing, most beyond"].draw(SCHEMA, 10_000, np.random.default_rng(2))
     poor = ps.inference.effect(played(course_of(10_000, 3.0, share=0.002), X, y, seeded(2)))
-    assert "errors of the propensity and of the outcome lines" in poor.why_not_told
+    assert "errors of the propensity and of the outcome lines" in poor.why_not_reported
     assert poor.r_ is not None
     assert poor.r_ > 0.5
 
@@ -161,7 +161,7 @@ def test_an_arm_that_its_probability_does_not_give_is_not_told() -> None:
     X, y = drawn(6_000, 5)
     X[:1_200, 4] = 1
     table = ps.inference.effect(played(course_of(6_000, 8.0), X, y, seeded(6)))
-    assert "which the plan's probability of 0.5 does not give" in table.why_not_told
+    assert "which the plan's probability of 0.5 does not give" in table.why_not_reported
 
 
 def test_whole_clinics_are_told_so_though_no_outcome_is_there() -> None:

@@ -89,7 +89,7 @@ def test_a_logistic_regression_is_covered() -> None:
 def test_tables_say_that_they_are_of_persons() -> None:
     release = World(READERS[0], 30).release(300, 30.0, averaged=True, draw=0)
     said = ps.inference.proportions(release, "ill")
-    assert said["yes"].told
+    assert said["yes"].reported
     slopes = ols(World(READERS[2], 30).release(300, 30.0, averaged=True, draw=0)).summary()
     assert "independent persons, each counted once, by the average of its rows" in slopes.methods
     assert "independent records" not in slopes.methods

@@ -137,7 +137,7 @@ def test_intervals_cover_through_the_library_s_own_path(model, clients):
         table = inf.ols(noisy(X, y, 3.0 if model != "local" else 30.0, model, clients, seed=run, **settings))
         low, high = table.conf_int().T
         covers.append((low <= slopes) & (slopes <= high))
-        told.append(table.told)
+        told.append(table.reported)
     assert np.mean(covers) > 0.88
     assert np.mean(told) > 0.9
 
@@ -146,7 +146,7 @@ def test_small_cohorts_under_strong_noise_are_not_told():
     X, y = records(500)
     tables = [inf.ols(noisy(X, y, 0.5, seed=seed)) for seed in range(10) if _readable(noisy(X, y, 0.5, seed=seed))]
     assert tables
-    assert np.mean([table.told for table in tables]) < 0.3
+    assert np.mean([table.reported for table in tables]) < 0.3
     assert any("-inf" in str(table.summary()) for table in tables)
 
 
@@ -204,11 +204,11 @@ def test_clipped_targets_a_coarse_grid_and_collinear_columns_are_noted():
     clipped = inf.ols(exact(X, y, target_bound=0.4))
     assert clipped.saturation_.targets > 0.1
     assert "raise target_bound" in clipped.notes[0]
-    assert not clipped.told.any()
+    assert not clipped.reported.any()
     assert "raise grid_bits" in inf.ols(exact(X, y, grid_bits=3)).notes[0]
     twice = inf.ols(exact(np.c_[X, X[:, 0]], y))
-    assert twice.notes == ("columns are collinear: x0, x3 cannot be told apart",)
-    assert twice.told.tolist() == [True, False, True, True, False]
+    assert twice.notes == ("columns are collinear: x0, x3 cannot be distinguished",)
+    assert twice.reported.tolist() == [True, False, True, True, False]
 
 
 def test_holm_leaves_the_intercept_apart():

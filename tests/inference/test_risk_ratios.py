@@ -148,7 +148,7 @@ def test_far_from_its_guess_a_ratio_s_interval_is_wider_than_with_the_variance_a
 
 
 def test_a_ratio_below_which_noise_may_leave_nothing_is_not_told() -> None:
-    assert not RatioOfMeans(1.0, 5.0, 20.0, 300.0, 90.0, 40.0, 30.0, 50.0).told(0.05)
+    assert not RatioOfMeans(1.0, 5.0, 20.0, 300.0, 90.0, 40.0, 30.0, 50.0).reported(0.05)
     assert RatioOfMeans(1.0, 5.0, -20.0, 300.0, 90.0, 40.0, 3.0, 50.0).pvalue() == 1.0
 
 
@@ -161,7 +161,7 @@ def test_a_course_reads_the_risk_ratio() -> None:
     assert high - low < 0.4
     assert table.pvalue < 0.001
     assert table.measure == "ratio"
-    assert "the risk ratio; the p-value is of a ratio of 1" in str(table.summary()).replace("\n  ", " ")
+    assert "the risk ratio); the p-value is of a ratio of 1" in str(table.summary()).replace("\n  ", " ")
     assert ps.Plan.from_toml(course.plan.to_toml()) == course.plan
 
 

@@ -173,7 +173,7 @@ def test_little_noise_gives_statsmodels_table():
     theirs = sm.Logit(y, sm.add_constant(X)).fit(disp=0)
     assert np.abs(table.params - theirs.params).max() < 0.3 * theirs.bse.min()
     assert np.allclose(table.bse, theirs.bse, rtol=0.05)
-    assert table.told.all()
+    assert table.reported.all()
 
 
 def test_a_masked_course_is_read_the_same_from_files(tmp_path):
@@ -202,7 +202,7 @@ def test_intervals_cover(family, n, epsilon, rounds):
         found = table(played(course_of(schema, n, epsilon, rounds), X, y, run))
         low, high = found.conf_int().T
         missed.append((low > SLOPES) | (high < SLOPES))
-        told.append(found.told)
+        told.append(found.reported)
     assert np.mean(missed) < 0.1
     assert np.mean(told) > 0.8
 
@@ -219,7 +219,7 @@ def test_rounds_that_end_too_early_tell_nothing():
             found = inf.logit(played(course_of(schema, 10_000, 3.0, rounds), X, y, run))
             low, high = found.conf_int().T
             missed[name].append((low > rare) | (high < rare))
-            told[name].append(found.told)
+            told[name].append(found.reported)
     assert np.mean(told["from 0"]) < 0.1
     assert np.mean(told["guessed"]) > 0.5
     assert max(np.mean(each) for each in missed.values()) < 0.1
@@ -231,7 +231,7 @@ def test_a_small_p_value_is_an_interval_that_leaves_zero_out():
         found = inf.logit(played(course_of(LOGISTIC, 2_000, 3.0), X, y, run))
         for alpha in (0.2, 0.05, 0.01):
             low, high = found.conf_int(alpha).T
-            outside = found.errors.told(alpha) & ((low > 0) | (high < 0))
+            outside = found.errors.reported(alpha) & ((low > 0) | (high < 0))
             assert ((found.pvalues < alpha) == outside).all()
 
 

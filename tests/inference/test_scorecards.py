@@ -204,7 +204,7 @@ def test_a_cell_that_noise_may_have_filled_tells_nothing() -> None:
     smoker = card.columns[2]
     assert smoker.cells[-1] == "missing"
     assert not smoker.filled[-1]
-    assert not smoker.told[0, -1]
+    assert not smoker.reported[0, -1]
     assert smoker.filled[:-1].all()
     assert "no promise" in card.promise  # of a seeded generator
     lines = [line for line in str(card).splitlines() if "missing" in line]

@@ -111,7 +111,7 @@ def covered(sizes, epsilon, runs, **changes):
         table = inf.fixed_effects(release_of(world(sizes, 100 + run), epsilon, run, **changes))
         low, high = table.conf_int().T
         hits.append((low <= SLOPES) & (high >= SLOPES))
-        told.append(table.told)
+        told.append(table.reported)
     return float(np.mean(hits)), float(np.mean(told))
 
 
@@ -159,8 +159,8 @@ def test_few_records_under_strong_noise_are_refused_or_not_told():
     with pytest.raises(ReleaseError, match="too few to estimate"):
         inf.fixed_effects(release_of(world((3,) * 4), 0.1))
     table = inf.fixed_effects(release_of(world((60,) * 5), 0.5, 3))
-    assert not table.told.all()
-    assert any("not told apart from its noise" in note for note in table.notes)
+    assert not table.reported.all()
+    assert any("noise hides the Gram matrix" in note for note in table.notes)
 
 
 def test_a_group_without_a_site_is_refused():
@@ -262,7 +262,7 @@ def test_tests_and_contrasts_of_a_random_intercept():
     assert table.conf_int(about="sums")[1].tolist() == [table.params[1]] * 2
     assert (table.pvalues[1] < 0.01) == (table.conf_int(0.01)[1, 0] > 0)
     assert table.rsquared is None
-    assert table.told.all()
+    assert table.reported.all()
     assert table.noise_bse.tolist() == [0.0] * 3, "the sums are exact"
     levelled = inf.mixed(intercepts(clinics(1.5)))
     assert "at the end of the range that is searched" in levelled.notes[0]

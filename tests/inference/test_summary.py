@@ -55,21 +55,21 @@ def test_a_parameter_that_is_not_told_shows_no_estimate():
 def test_nor_do_its_numbers():
     pytest.importorskip("pandas", reason="makes a DataFrame, and pandas is not installed")
     table = inf.ols(exact(np.c_[records()[0], records()[0][:, 0]], records()[1]))
-    assert table.told.any()
-    assert not table.told.all()
-    assert np.array_equal(np.isnan(table.params), ~table.told)
-    assert np.array_equal(table.to_frame()["estimate"].isna(), ~table.told)
+    assert table.reported.any()
+    assert not table.reported.all()
+    assert np.array_equal(np.isnan(table.params), ~table.reported)
+    assert np.array_equal(table.to_frame()["estimate"].isna(), ~table.reported)
     each = [table.t_test(row) for row in np.eye(len(table.names))]
-    assert np.array_equal([np.isnan(one.value) for one in each], ~table.told)
+    assert np.array_equal([np.isnan(one.value) for one in each], ~table.reported)
     assert np.isfinite(table.errors.estimate).all()
 
 
 def test_a_level_hides_what_it_does_not_tell():
     pytest.importorskip("pandas", reason="makes a DataFrame, and pandas is not installed")
     table = inf.ols(noisy(*records(), 8.0))
-    assert np.array_equal(np.isfinite(table.to_frame()["estimate"]), table.told)
-    assert np.array_equal(np.isfinite(table.to_frame(1e-9)["estimate"]), table.errors.told(1e-9))
-    assert table.told.sum() > table.errors.told(1e-9).sum()
+    assert np.array_equal(np.isfinite(table.to_frame()["estimate"]), table.reported)
+    assert np.array_equal(np.isfinite(table.to_frame(1e-9)["estimate"]), table.errors.reported(1e-9))
+    assert table.reported.sum() > table.errors.reported(1e-9).sum()
 
 
 def test_small_p_values_are_bounded_and_not_printed_as_nothing():

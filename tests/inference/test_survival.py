@@ -100,7 +100,7 @@ def test_groups_that_leave_at_different_rates_are_not_told_apart_by_that():
         for times in rejected:
             words = {**CURVE, "by": "arm", "times": times}
             rejected[times] += inf.logrank_test(release, **words).p_value < 0.05
-            assert inf.proportionality_test(release, **words).told
+            assert inf.proportionality_test(release, **words).reported
     assert rejected["continuous"] <= 6
     assert rejected["discrete"] >= 20
 
@@ -115,10 +115,10 @@ def test_a_last_bin_that_is_open_is_not_told_and_one_that_is_closed_is():
     words = {**CURVE, "times": "continuous"}
     ours = {name: data[name] for name in ("months", "died")}
     short, long = (inf.kaplan_meier(exact(ours, schema), **words) for schema in (open_, closed))
-    assert (short.told_to, long.told_to) == (12, 100)
+    assert (short.reported_to, long.reported_to) == (12, 100)
     assert np.allclose(short.survival_function_, long.survival_function_[:2])
-    assert not short.restricted_mean(18.0).told
-    assert long.restricted_mean(18.0).told
+    assert not short.restricted_mean(18.0).reported
+    assert long.restricted_mean(18.0).reported
 
 
 def test_the_first_points_of_few_events_are_covered():
@@ -148,7 +148,7 @@ def test_curves_and_restricted_means_cover_under_noise(n, epsilon):
         told += k
         missed += int(((low > truth[:k]) | (high < truth[:k])).sum())
         mean = curve.restricted_mean(5.0)
-        areas += mean.told and not mean.low <= area <= mean.high
+        areas += mean.reported and not mean.low <= area <= mean.high
     assert told > 200
     assert missed < 0.09 * told
     assert areas <= 9
@@ -170,7 +170,7 @@ def test_a_curve_without_events_covers_one():
         curve = inf.kaplan_meier(noisy(data, 1.0, seed), **CURVE)
         assert (curve.confidence_interval_[:, 1] == 1.0).mean() > 0.7
         assert len(curve.timeline) < 12
-        assert not curve.restricted_mean(12.0).told
+        assert not curve.restricted_mean(12.0).reported
 
 
 def test_the_log_rank_test_keeps_its_level_and_sees_a_difference():
@@ -186,11 +186,11 @@ def test_the_log_rank_test_keeps_its_level_and_sees_a_difference():
 
 def test_a_log_rank_test_that_noise_hides_is_not_told():
     found = [inf.logrank_test(noisy(people(300, run), 0.3, run), by="sex", **CURVE) for run in range(20)]
-    hidden = [each for each in found if not each.told]
+    hidden = [each for each in found if not each.reported]
     assert hidden
     assert all((each.p_value, each.degrees_freedom) == (1.0, 1) for each in hidden)
     assert all(math.isnan(each.test_statistic) for each in hidden)
-    assert inf.logrank_test(noisy(people(3_000), 3.0, 1), by="sex", **CURVE).told
+    assert inf.logrank_test(noisy(people(3_000), 3.0, 1), by="sex", **CURVE).reported
     alone = people(50)
     with pytest.raises(ReleaseError, match="a group of 'sex' has no record at risk"):
         inf.logrank_test(exact(alone | {"sex": np.full(50, "f")}), by="sex", **CURVE)
@@ -235,7 +235,7 @@ def test_a_figure_has_a_line_and_a_band_for_every_group_from_1_to_where_the_curv
     for line, curve in zip(axes.lines, curves.values(), strict=True):
         times, survival = line.get_data()
         assert (times[0], survival[0]) == (0, 1)
-        assert times[-1] == curve.told_to
+        assert times[-1] == curve.reported_to
         assert survival[-1] == curve.survival_function_[-1]
         assert (np.diff(times) >= 0).all()
     assert "<svg" in (tmp_path / "km.svg").read_text()
@@ -263,4 +263,4 @@ def test_a_line_begins_at_time_0_wherever_the_bins_do_and_has_the_area_of_the_re
     assert (line[0], survival[0], low[0], high[0]) == (0, 1, 1, 1)
     assert len(line) == len(survival) == len(low) == len(high)
     area = float(np.trapezoid(survival, line))  # lines are straight, and hazards even, inside a bin
-    assert area == pytest.approx(curve.restricted_mean(curve.told_to).value, rel=2e-3)
+    assert area == pytest.approx(curve.restricted_mean(curve.reported_to).value, rel=2e-3)

@@ -161,7 +161,7 @@ def test_two_hundred_devices_give_a_mean_beside_the_truth(tmp_path, privstats):
     release = ps.simulate(plan, [({"sex": ["f"], "hours": [float(each)]}, None) for each in hours])
     mean, sure = (inference.averages(release, "hours", alpha=alpha)[()].mean for alpha in (0.05, 1e-6))
     assert release.survivors == tuple(range(200))
-    assert mean.told
+    assert mean.reported
     assert sure.low <= hours.mean() <= sure.high  # noise is drawn anew: a miss in a million runs
     assert mean.high - mean.low < 15
     release.save(tmp_path / "release.safetensors")

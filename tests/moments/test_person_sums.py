@@ -135,7 +135,7 @@ def test_a_person_of_very_many_rows_is_measured_alone_with_the_same_result(clip:
     ids = np.array([0] * 60 + [1] * 20 + [2] * 3 + [3] * 7)
     want = one_by_one(SCHEMAS[0], X, y, ids, clip_of(SCHEMAS[0], clip))
     for most in (1024, 25, 5, 1):
-        monkeypatch.setattr(person_sums, "_MOST_ROWS", most)
+        monkeypatch.setattr(person_sums, "_MAX_BATCHED_ROWS", most)
         same(exact_moments(SCHEMAS[0], X, y, persons=ids, person_clip=clip_of(SCHEMAS[0], clip)), want)  # type: ignore[arg-type]
 
 

@@ -192,6 +192,6 @@ def test_hazard_ratios_name_each_text_and_hold_what_is_true() -> None:
     found = ps.inference.hazards(ps.simulate(course, parts, rng=ps.randomness.seeded(0)))
     assert tuple(found.names) == ("arm", "smoking: former", "smoking: current")
     low, high = found.conf_int().T
-    assert found.told.all()
+    assert found.reported.all()
     assert ((low <= truth) & (truth <= high)).all()
-    assert found.logrank().told
+    assert found.logrank().reported

@@ -100,7 +100,7 @@ def _about_all_records(right: Any) -> Any:
 
 def _of_what_is_shown(right: Any) -> Any:
     """The rows of a family that are told."""
-    return lambda tables, family: [place for place in right(tables, family) if tables[place].told]
+    return lambda tables, family: [place for place in right(tables, family) if tables[place].reported]
 
 
 def _of_one_outcome(right: Any) -> Any:

@@ -282,8 +282,8 @@ def test_a_change_of_devices_is_told():
     told = {
         (plain, plan): "devices of invited people send now",
         (plan, plain): "no devices of invited people any more",
-        (plan, other): "whom a person trusts changes",
-        (plan, more): "what a person is told changes",
+        (plan, other): "the named organisations change",
+        (plan, more): "the page's numbers change",
     }
     for (before, after), words in told.items():
         assert ps.plan.difference(before, after).notes[-1].startswith(words)

@@ -66,4 +66,4 @@ def test_cells_whose_signs_are_said_to_be_above_zero_are_refused():
     """Nothing clips them there, and the bound of a record that is replaced would be half."""
     _, _, tables, document = certified("cells")
     tables["schema"]["nonnegative"] = True
-    refused(Refused, "does not go together", check, tomli_w.dumps(tables), with_tables(document, tables))
+    refused(Refused, "contradict each other", check, tomli_w.dumps(tables), with_tables(document, tables))

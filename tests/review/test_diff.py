@@ -26,7 +26,7 @@ def test_one_plan_against_itself_changes_nothing():
     found = difference(PLAN, ps.Plan.from_toml(PLAN.to_toml()))
     assert not found.changes
     assert {each.means for each in found.effects} == {"unchanged"}
-    assert found.notes == ("the two are one plan: nothing to agree on anew",)
+    assert found.notes == ("the two plans are identical: nothing to agree on anew",)
     assert found.digests == (PLAN.digest, PLAN.digest)
 
 

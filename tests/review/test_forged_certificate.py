@@ -336,7 +336,7 @@ def test_keys_that_exclude_or_need_one_another_are_refused(schema: Any, without:
     tables = json.loads(json.dumps(plan.tables), parse_float=Fraction)
     _check_consistent(tables, tables["schema"], tables["privacy"])
     changed = {key: value for key, value in tables["schema"].items() if key != without} | more
-    with pytest.raises(Refused, match="^plan: what it says of a record does not go together"):
+    with pytest.raises(Refused, match="^plan: its statements about a record contradict each other"):
         _check_consistent({**tables, "schema": changed}, changed, tables["privacy"])
 
 
@@ -354,7 +354,7 @@ def test_a_table_of_more_columns_than_a_plan_can_have_is_refused_before_they_are
     """A megabyte of multiples of 2**61 - 1, all of one hash, took 24 seconds."""
     tables = certified("tables").tables
     tables["schema"]["tables"] = [[Counted(place) for place in range(17)]]
-    with pytest.raises(Refused, match="^plan: what it says of a record does not go together"):
+    with pytest.raises(Refused, match="^plan: its statements about a record contradict each other"):
         _check_consistent(tables, tables["schema"], tables["privacy"])
     assert not Counted.hashed
 
@@ -394,7 +394,7 @@ def test_no_more_is_read_of_a_file_than_a_text_may_have(tmp_path: Path) -> None:
 def test_tables_of_more_cells_than_a_plan_can_have_are_refused_uncounted() -> None:
     _, _, tables, document = certified("tables")
     tables["schema"]["tables"] = [["sex", "age", "ward"]] * 4_000
-    with pytest.raises(Refused, match="^plan: what it says of a record does not go together"):
+    with pytest.raises(Refused, match="^plan: its statements about a record contradict each other"):
         check(tomli_w.dumps(tables), with_tables(document, tables))
 
 
@@ -522,5 +522,5 @@ def test_of_kinds_without_a_proof_for_persons_the_checker_takes_none(kind: str) 
 def test_layers_of_noise_need_the_complete_graph(graph: str) -> None:
     _, text, tables, document = certified("layers")
     tables = {**tables, "aggregation": {**tables["aggregation"], "graph": graph}}
-    refused(Refused, "does not go together", check, tomli_w.dumps(tables), with_tables(document, tables))
+    refused(Refused, "contradict each other", check, tomli_w.dumps(tables), with_tables(document, tables))
     check(text, json.dumps(document))

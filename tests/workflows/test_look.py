@@ -66,14 +66,14 @@ def test_what_is_as_declared_is_not_remarked(column, values):
 
 def test_quartiles_gaps_and_ends_are_counted():
     found = looked(ps.Numeric("age", (30, 70), gaps=(-1,), unit="years"), [*map(str, AGES), "", "NA", -1, "old"])
-    assert (found.told, found.unit) == ("34 | 49 | 64", "years")
+    assert (found.values, found.unit) == ("34 | 49 | 64", "years")
     assert (found.records, found.missing, found.unreadable, found.other, found.outermost) == (184, 3, 1, 0, 60)
     days = looked(ps.Dates("seen"), ["2024-01-01T12:00", "2024-01-03", None])
-    assert days.told == "2024-01-01 | 2024-01-01 | 2024-01-03"
-    assert looked(ps.Dates("seen"), [None]).told == "none"
+    assert days.values == "2024-01-01 | 2024-01-01 | 2024-01-03"
+    assert looked(ps.Dates("seen"), [None]).values == "none"
     shares = looked(ps.Categories("sex", ("f", "m", "d")), ["f", "f", "m", "x"])
-    assert (shares.told, shares.other, shares.outermost) == ("f 50%, m 25%, d 0%", 1, None)
-    assert looked(ps.Truth("smokes"), [True, "false", 1, 0]).told == "false 50%, true 50%"
+    assert (shares.values, shares.other, shares.outermost) == ("f 50%, m 25%, d 0%", 1, None)
+    assert looked(ps.Truth("smokes"), [True, "false", 1, 0]).values == "false 50%, true 50%"
 
 
 def test_rows_of_a_key_are_counted_however_it_is_written():

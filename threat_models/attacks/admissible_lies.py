@@ -2,7 +2,7 @@
 
 The liar knows all honest sums and the records on which the model is judged, so it is stronger than any real one, and
 what a climb finds is a lower bound of the harm. ``records``: whole invented records. ``moments``: fractional ones.
-``norm``: anything within the norm of so many records, statistic by statistic. ``none``: anything.
+``norm``: anything within the norm of that number of records, statistic by statistic. ``none``: anything.
 
 Sums of fractional records are a convex hull, so the best of them against a linear slope is one record, a trust region
 problem: a lie's worst records are replaced by it, again and again.
@@ -44,7 +44,7 @@ _HALVINGS = 60
 
 @dataclass(frozen=True, eq=False)
 class Lie:
-    """Records that nobody has, alike in groups, and how much of each group enters every statistic.
+    """Invented records, equal within groups, and how much of each group enters every statistic.
 
     Attributes:
         weights: by statistic and group, ``(3, k)``; the rows differ only where no record need be behind the sums.
@@ -208,7 +208,7 @@ class Scene:
 
 
 def worst(scene: Scene, level: Level, records: int, steps: int, rng: Generator, known: Sequence[Lie] = ()) -> Lie:
-    """The worst lie of a level that a climb of so many steps finds.
+    """Return the worst lie of a level that a climb finds within its steps.
 
     Args:
         scene: what the liar knows.

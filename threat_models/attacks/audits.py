@@ -22,7 +22,7 @@ _NOTE = (
 
 
 class CanaryAudit(Examination):
-    """Groups of copies of the worst-case record, present or not, told apart by score; one row per statistic."""
+    """Groups of copies of the worst-case record, present or not, distinguished by score; one row per statistic."""
 
     name = "canary-audit"
     number = 16

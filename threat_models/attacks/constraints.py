@@ -20,7 +20,7 @@ Array: TypeAlias = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Constraints:
-    """A set that every record lies in.
+    """A set that contains every record.
 
     Attributes:
         lower, upper: bounds of every coordinate.
@@ -46,7 +46,7 @@ class Constraints:
 
     @property
     def informative(self) -> bool:
-        """Whether it says anything about coordinates; a norm alone leaves nearly every rotation possible."""
+        """Whether it constrains coordinates; a norm alone leaves nearly every rotation possible."""
         return math.isfinite(self.lower) or math.isfinite(self.upper) or self.step > 0
 
     def nearest(self, X: Array) -> Array:

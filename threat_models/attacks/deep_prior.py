@@ -1,8 +1,9 @@
 """Attack 11 without public pictures: a class of one record, drawn by an untrained net.
 
-Needs torch; without it the row says that. The same scene as ``four_samples``: digits behind a public encoder, under the
-plan's promise. An untrained convolutional net is fitted so that the encoder maps its output to the recovered rows
-(Ulyanov, Vedaldi and Lempitsky 2018); ``images`` has the linear decoder, which needs public images and no torch.
+Needs torch; without it the row reports that torch is missing. The same scene as ``four_samples``: digits behind a
+public encoder, under the plan's promise. An untrained convolutional net is fitted so that the encoder maps its output
+to the recovered rows (Ulyanov, Vedaldi and Lempitsky 2018); ``images`` has the linear decoder, which needs public
+images and no torch.
 """
 
 from __future__ import annotations

@@ -131,7 +131,7 @@ def unshrink(covariance: Values, intensity: float) -> Array:
 def unshrink_singular(covariance: Values) -> tuple[Array, float]:
     """The covariance before shrinkage, and the intensity, of a class with no more records than dimensions.
 
-    Its smallest eigenvalue was 0, so after shrinkage it is a m: that tells a, which need not be published.
+    Its smallest eigenvalue was 0, so after shrinkage it is a m: that reveals a, which need not be published.
     """
     shrunk = np.asarray(covariance, dtype=np.float64)
     mean = float(np.trace(shrunk)) / len(shrunk)

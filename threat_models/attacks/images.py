@@ -43,7 +43,7 @@ class Decoder:
         """Ridge from features ``(m, d)`` of public images to the images ``(m, height, width)``.
 
         Args:
-            features: what the encoder says of ``images``.
+            features: the encoder's output for ``images``.
             images: with pixels in [0, top].
             penalty: relative to the mean variance of a feature; above 0.
             top: largest pixel value.

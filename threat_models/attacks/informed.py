@@ -54,7 +54,7 @@ class Informed(Attack):
 
 
 class RepeatedReleases(Informed):
-    """The same test on the mean of several releases of the same records: mu grows with the root of their number."""
+    """Run the test on the mean of several releases of the same records: mu grows with the root of their number."""
 
     name = "repeated-releases"
     number = 9

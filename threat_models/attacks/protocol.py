@@ -36,7 +36,7 @@ _DAMAGES = 8
 
 
 def colluders(cohort: Cohort, extra: int = 0) -> Value | None:
-    """As many clients as the plan allows collude with the server, and as many as may drop out do."""
+    """Play the maximum number of colluding clients and of drop-outs that the plan allows."""
     helpers = range(1, 1 + cohort.parameters.colluders + extra)
     gone = range(cohort.parameters.min_survivors, cohort.parameters.clients)
     cohort.play(silent={"mask": gone})
@@ -74,7 +74,7 @@ def lone_survivor(cohort: Cohort) -> Value | None:
 
 
 def both_share_kinds(cohort: Cohort) -> Value | None:
-    """The same clients are asked twice, once with the victim among the survivors and once without."""
+    """Ask the same clients twice, once with the victim among the survivors and once without."""
     outbox = cohort.play("mask")
     answers = {client: answer_of(cohort.clients[client], message) for client, message in outbox.items()}
     masked = vector_of(cohort, answers[VICTIM])

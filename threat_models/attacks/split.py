@@ -181,7 +181,7 @@ class Uploads:
 
 
 def two_lists(run: Uploads) -> Value | None:
-    """Both helpers are honest, and each is shown another list: enough where they hold the same seeds."""
+    """Show two honest helpers different lists, which suffices where they hold the same seeds."""
     one, other = run.helpers
     run.show(one)
     run.show(other)

@@ -38,7 +38,8 @@ def never(
     *,
     ceiling: float | None = 0.0,
 ) -> tuple[Row, ...]:
-    """One row per lie: its successes in so many runs, against a ceiling of none; without one where none is promised."""
+    """Return one row per lie: its successes over the runs, against a ceiling of none; without one where none is
+    promised."""
     runs, each = max(_LEAST, trials), 1 - (1 - confidence) / len(lies)
     return tuple(
         _row(attack, name, sum(tried(lie, stage()) for _ in range(runs)), runs, each, ceiling)

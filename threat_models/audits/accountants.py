@@ -48,7 +48,7 @@ class Opinion:
 
     @property
     def looser_by(self) -> float:
-        """The other accountant's epsilon over the library's, minus 1."""
+        """Relative excess of the other accountant's epsilon over the library's."""
         return self.epsilon / self.ours - 1
 
 

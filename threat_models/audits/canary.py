@@ -1,4 +1,4 @@
-"""Lower bounds on mu from a group of canaries: copies of the worst-case record, present or not, told apart by score.
+"""Lower bounds on mu from a group of canaries: copies of the worst-case record, present or not, distinguished by score.
 
 Trials with and without the group give confidence bounds on (TPR, FPR), and those a bound on mu that is valid for any
 mechanism. An audit of the real path, contribution to release; the ceiling is the promise in the plan.

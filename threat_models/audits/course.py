@@ -128,7 +128,7 @@ def audit_course(
 
 
 def _promised_mu(promise: Promise | None, claimed: float) -> float:
-    """mu of what the owners promised for all rounds; what the rounds claim where nobody says it."""
+    """Return the mu that the owners promised for all rounds; without a promise, the mu that the rounds claim."""
     return claimed if promise is None else mu_of(promise.epsilon, promise.delta)
 
 
@@ -261,11 +261,11 @@ def _chance(rng: Generator) -> np.random.Generator:
 
 
 def _asked(course: Course, party: _Party, rng: Generator, asks: int) -> Iterator[tuple[Plan, list[Release | None]]]:
-    """The server's requests, round by round: plans that follow from a first release that it invented.
+    """Yield the server's requests, round by round: plans that follow from a first release that the server invented.
 
-    It says of every later round that it failed, so that the course goes on to its last one, retries and all; of the
-    releases of records as they are that follow (counts, a mean, the sums behind one) it says so every other time, and
-    invents those too.
+    The server reports every later round as failed, so that the course continues to its last round and retry. Later
+    releases without published values (counts, a mean, the sums after it) are reported as failed every other time, and
+    invented otherwise.
     """
     yield from [(course.first, [])] * asks
     unpublished = len(list(takewhile(lambda plan: plan.published is None, course.priced[1:])))
@@ -277,7 +277,7 @@ def _asked(course: Course, party: _Party, rng: Generator, asks: int) -> Iterator
 
 
 def _history(course: Course, place: int, many: int, rng: Generator) -> list[Release | None]:
-    """So many invented releases, each of the plan that follows from those before it; then rounds that failed."""
+    """Return ``many`` invented releases, each of the plan that follows from the earlier ones, then failed rounds."""
     history: list[Release | None] = []
     while len(history) < min(place, many):
         plan = course.next(history) if history else course.first
@@ -286,7 +286,7 @@ def _history(course: Course, place: int, many: int, rng: Generator) -> list[Rele
 
 
 def _outcome(schema: Schema) -> Outcome:
-    """Of counts of declared columns one that they do not read."""
+    """Return the outcome of the schema's records; counts of declared columns do not read it."""
     return Outcome(1) if schema.task == "counts" and schema.transform else outcome_of(schema)
 
 

@@ -140,7 +140,7 @@ OBSERVED: Mapping[str, World] = {
         0.15,
     ),
 }
-"""Worlds where nobody assigned the treatment: strong confounding, a tenth treated and most of them beyond the trim with
+"""Worlds without randomisation: strong confounding, a tenth treated and most of them beyond the trim with
 outcomes that no line fits, and effects that differ between records."""
 
 INCOMPLETE: Mapping[str, World] = {
@@ -217,7 +217,7 @@ def tally(course: Effect, world: str, records: int, rng: Generator, runs: int) -
             unread += 1
             continue
         ends, w = table.conf_int(), population_of(table.tables[0])
-        reported += [row.told for row in table]
+        reported += [row.reported for row in table]
         truths = np.array([worlds.truth(course.schema, w, place, blocks) for place, blocks in asked])
         missed += (truths < ends[:, 0]) | (truths > ends[:, 1])
     return Tally(_named(course.schema, world), runs, reported, missed, unread)

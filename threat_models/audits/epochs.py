@@ -31,7 +31,7 @@ def audit_epochs(stream: Stream, rng: Generator, *, trials: int = 1000, confiden
     are correlated by their weights, its releases are not.
 
     Args:
-        trials: most plays; rows that would need more are said to be underpowered.
+        trials: most plays; rows that would need more are reported as underpowered.
 
     Raises:
         PlanError: a stream without DP.

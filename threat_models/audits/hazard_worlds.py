@@ -60,7 +60,7 @@ def tally(course: Hazard, records: int, rng: Generator, runs: int) -> Tally:
             unread += 1
             continue
         low, high = table.conf_int().T
-        reported += table.told
+        reported += table.reported
         missed += (low > world.truth) | (high < world.truth)
     return Tally(names, runs, reported, missed, unread)
 

@@ -76,7 +76,7 @@ def audit_inference(plan: Plan, rng: Generator, *, runs: int = 500) -> Report:
 
 
 def report_of(tallies: Sequence[tuple[int, Tally]], runs: int, notes: Sequence[str]) -> Report:
-    """The report of so many releases of each world.
+    """Return the report over the releases of each world.
 
     Args:
         tallies: with the number of records of each.

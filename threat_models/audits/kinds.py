@@ -1,7 +1,7 @@
 """The kinds of schemas as the audits know them, one row each: made-up records, scales, searches and canaries.
 
 A kind that lacks a part is refused by its name: records of one kind planted under another would audit nothing. What is
-said here is the auditor's own and shares no formula with the library.
+defined here is the auditor's own and shares no formula with the library.
 """
 
 from __future__ import annotations

@@ -41,7 +41,7 @@ def audit_noise(target: Target, rng: Generator, *, trials: int = 4000, confidenc
     of tests.
 
     Args:
-        trials: most sessions to draw; rows that would need more are said to be underpowered.
+        trials: most sessions to draw; rows that would need more are reported as underpowered.
     """
     level = level_of(target, confidence)
     sessions = _sessions(target, level, trials)
@@ -83,7 +83,7 @@ def groups_of(target: Target, z: Z) -> list[Group]:
 
 
 def _left_by(target: Target, survivors: int, sessions: int, level: float, rng: Generator) -> tuple[Checks, ...]:
-    """The tests of sessions of so many survivors: one over the protocol, the others joined directly."""
+    """Return the tests of sessions with this number of survivors: one over the protocol, the others joined directly."""
     parts = [_over_the_protocol(target, rng, survivors)]
     if sessions > 1:
         honest = survivors - target.colluders
@@ -106,7 +106,8 @@ def _sessions(target: Target, level: float, trials: int) -> int:
 
 
 def _over_the_protocol(target: Target, rng: Generator, survivors: int | None = None) -> Z:
-    """Residuals of one session with known records, over real bytes, at exactly ``min_survivors`` unless told more."""
+    """Residuals of one session with known records, over real bytes, at exactly ``min_survivors`` unless more are
+    given."""
     parties = known_parties(target, rng)
     gone = range(survivors or target.min_survivors, target.clients)
     release = run(target.lenient, parties, dropouts={target.plan.masking.upload_step: set(gone)}, rng=rng).release

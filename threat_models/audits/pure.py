@@ -76,7 +76,8 @@ def broken_pure_promise(target: Target, rng: Generator) -> list[str]:
 
 
 def _measured_epsilon(target: Target, measured: Mapping[Adjacency, Mapping[str, float]]) -> float:
-    """epsilon of the worst records found, each statistic at its own worst; a client is worth so many records."""
+    """epsilon of the worst records found, each statistic at its own worst; a client counts as its maximum number of
+    records."""
     worst = measured[target.privacy.adjacency]
     scales = {s: float(scale) for s, scale in _scales(target).items()}
     return target.promise.records * math.fsum(worst[s] / scales[s] for s in scales)

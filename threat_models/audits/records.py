@@ -55,7 +55,7 @@ def known_parties(target: Target, rng: Generator) -> list[Moments]:
 
 
 def of_tables(target: Target, count: int, rng: Generator) -> Moments:
-    """The moments of a client with so many records of count tables."""
+    """Return the moments of a client with ``count`` records of count tables."""
     schema = tables_in(target.schema)
     columns = len(schema.read)
     places = (rng.uint64(count * columns) >> np.uint64(11)).reshape(count, columns).astype(np.float64) * 2.0**-53
@@ -64,7 +64,7 @@ def of_tables(target: Target, count: int, rng: Generator) -> Moments:
 
 
 def of_rows(target: Target, count: int, rng: Generator) -> Moments:
-    """The moments of a client with so many records of rows."""
+    """Return the moments of a client with ``count`` records of rows."""
     return moments_of(target.schema, *known_records(target, count, rng))
 
 

@@ -74,7 +74,7 @@ class Checks:
 
     @property
     def row(self) -> tuple[str | int | float, ...]:
-        """As ``COLUMNS``."""
+        """The values of the columns ``COLUMNS``."""
         scale = self.claimed
         measured = (scale, self.least * scale, self.found * scale, self.sees)
         return (self.name, self.entries, *measured, self.spread, self.shape, self.tail, self.twin)

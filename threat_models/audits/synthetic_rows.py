@@ -34,7 +34,7 @@ Codes = NDArray[np.intp]
 
 @dataclass(frozen=True)
 class Membership:
-    """How well rows with a group of copies of one record are distinguished from rows without.
+    """Success in distinguishing rows with a group of copies of one record from rows without.
 
     Attributes:
         copies: records in the group.
@@ -56,7 +56,7 @@ class Membership:
 
 @dataclass(frozen=True)
 class Inference:
-    """How often the hidden attribute of a record is guessed from the rows.
+    """Success in guessing the hidden attribute of a record from the rows.
 
     Attributes:
         guessed: share of worlds, with its interval.

@@ -201,7 +201,8 @@ class Target:
         return tuple(count + self.colluders for count in reversed(honest))
 
     def noises(self, survivors: int) -> int:
-        """Number of draws in a release of so many clients: the server's, every member's, or every client's."""
+        """Return the number of draws in a release of this number of clients: the server's, every member's, or every
+        client's."""
         if self.of_panel:
             return len(self.plan.panel)
         return 1 if self.at_release else survivors
@@ -310,7 +311,7 @@ class Target:
         return np.stack(rows)
 
     def _answers(self, count: int, rng: Generator | None) -> list[NDArray[np.int64]]:
-        """A helper's noise on its answer, in so many runs."""
+        """Return a helper's noise on its answer, over the runs."""
         draw, coins = session.helper_noise(self.plan), secure() if rng is None else rng
         none = self.plan.ring.zeros().lift()
         return [none if draw is None else draw(coins.bytes(SEED_BYTES)).lift() for _ in range(count)]

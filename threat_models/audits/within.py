@@ -122,7 +122,7 @@ def _distance(schema: WithinSchema, sigmas: Mapping[str, float], client: Client)
 
 
 def _explained(schema: WithinSchema, records: float, total: Vector) -> Vector:
-    """The part that is subtracted from a client of so many records with these sums."""
+    """Return the part that is subtracted from a client with this number of records and these sums."""
     under = records + schema.pull * max(1.0, records / schema.n_max)
     return np.outer(total, total) / under if under > 0 else np.zeros((len(total), len(total)))
 

@@ -1,7 +1,7 @@
 """The declaration of a table's columns as a file of its own, ``columns.toml``: written by people, read into a plan.
 
-One table per column, with the keys that ``Cells`` has in a plan file; ``kind = "?"`` is a question for somebody with
-the data dictionary, and is refused by name.
+One table per column, with the keys that ``Cells`` has in a plan file; ``kind = "?"`` is an open question for the owner
+of the data dictionary, and is refused by name.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from privstats.transforms import Column
 from privstats.transforms.columns import column_of, table_of
 
 OPEN = "?"
-"""The kind of a column that nobody has declared yet."""
+"""The kind of a column that is not declared yet."""
 
 _HEAD = """\
 # What the columns of the table hold, from its data dictionary and not from records: every party reads this.
@@ -31,17 +31,17 @@ _HEAD = """\
 
 
 def undeclared(names: Sequence[str]) -> str:
-    """The file with the names alone."""
+    """Return the file with the names alone."""
     return _HEAD + "".join(_table({"name": name, "kind": OPEN}) for name in names)
 
 
 def declared(columns: Sequence[Column]) -> str:
-    """The file of a declaration."""
+    """Return the file of a declaration."""
     return _HEAD + "".join(_table(table_of(each)) for each in columns)
 
 
 def read_columns(path: str | os.PathLike[str]) -> tuple[Column, ...]:
-    """The declaration in a file.
+    """Return the declaration in a file.
 
     Raises:
         PlanError: the file cannot be read.
@@ -54,9 +54,11 @@ def read_columns(path: str | os.PathLike[str]) -> tuple[Column, ...]:
     columns = tables.get("columns")
     if set(tables) != {"columns"} or not isinstance(columns, list) or not columns:
         raise SchemaError(f"{path} must hold tables [[columns]] and nothing else, one for each column")
-    asked = [str(each.get("name")) for each in columns if isinstance(each, dict) and each.get("kind") == OPEN]
-    if asked:
-        raise SchemaError(f"{path} does not say what {', '.join(asked)} hold: give each a kind, or take its table out")
+    undeclared = [str(each.get("name")) for each in columns if isinstance(each, dict) and each.get("kind") == OPEN]
+    if undeclared:
+        raise SchemaError(
+            f"{path} does not say what {', '.join(undeclared)} hold: give each a kind, or take its table out"
+        )
     return tuple(map(column_of, columns))
 
 

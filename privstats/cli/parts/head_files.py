@@ -38,7 +38,7 @@ class HeadFile:
 
     @classmethod
     def of(cls, path: Path) -> HeadFile:
-        """The head in a file, or in a personal head's.
+        """Return the head in a file, or in a personal head's.
 
         Raises:
             HeadError: the file is neither, or damaged.
@@ -66,7 +66,7 @@ def _load(path: Path, header: Mapping[str, str], signed_by: bytes | None = None)
 
 
 def facts_of(opened: HeadFile) -> dict[str, Any]:
-    """The contents of a head's file, for people and scripts."""
+    """Return the contents of a head's file, for people and scripts."""
     head, promise = opened.head, opened.provenance
     parameters = {name: value for name, value in head.get_params(deep=False).items() if name != "head"}
     return {
@@ -98,7 +98,7 @@ def facts_of(opened: HeadFile) -> dict[str, Any]:
 
 
 def against_plan(promise: Provenance, expected: Plan | Course) -> str:
-    """The verdict on whether it comes from this plan, or from the first session of this course."""
+    """Return the verdict on whether it comes from this plan, or from the first session of this course."""
     plan = begins(expected)
     if promise.plan is None:
         return f"{NO}the file names no plan"
@@ -109,7 +109,7 @@ def against_plan(promise: Provenance, expected: Plan | Course) -> str:
 
 
 def against_key(path: Path, words: str) -> str:
-    """The verdict on whether this key signed the file."""
+    """Return the verdict on whether this key signed the file."""
     key = key_of(words, HeadError)
     try:
         _load(path, safetensors_metadata(read_bounded(path, HeadError, "save")), key)
@@ -119,9 +119,9 @@ def against_key(path: Path, words: str) -> str:
 
 
 def against_releases(opened: HeadFile, releases: list[Release]) -> str:
-    """Whether the head's file agrees with the releases, and the head scores as one that is fitted on them."""
+    """Return whether the head's file agrees with the releases, and the head scores as one that is fitted on them."""
     claimed, actual = opened.provenance, Provenance.of(releases, opened.provenance.course)
-    if actual.exact is False:  # what a fit took for public is not in its releases
+    if actual.exact is False:  # values that a fit treated as public are not in its releases
         actual = msgspec.structs.replace(actual.of_rows(claimed.multiplicity), assumed_public=claimed.assumed_public)
     actual = msgspec.structs.replace(actual, public=claimed.public)
     if claimed != actual:

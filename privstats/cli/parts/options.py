@@ -35,7 +35,7 @@ def argument(help: str, metavar: str | None = None) -> Any:
 
 Force: TypeAlias = Annotated[bool, option("Replace existing files.", flag="--force")]
 Json: TypeAlias = Annotated[bool, option("Print JSON instead of a table.", flag="--json")]
-SignedBy: TypeAlias = Annotated[str | None, option("The public key that must have signed it: hex, or a file.", "KEY")]
+SignedBy: TypeAlias = Annotated[str | None, option("The public key that must have signed it: hex or a file.", "KEY")]
 Split: TypeAlias = Annotated[
     float | None, option("Of X and y, or of a table: the share of the records to score on, 0 to 1.")
 ]
@@ -142,7 +142,7 @@ def heads_spelled(names: Iterable[str]) -> tuple[str, ...]:
 
 
 def readers_spelled(names: Iterable[str]) -> tuple[str, ...]:
-    """Names of heads and of the readers of ``privstats table``, likewise.
+    """Return the names of heads and of the readers of ``privstats table``, likewise.
 
     Raises:
         DataError: neither has that name.

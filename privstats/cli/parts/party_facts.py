@@ -77,7 +77,6 @@ def record_facts(records: Records) -> dict[str, Any]:
 
 
 def _person_facts(moments: Any) -> dict[str, Any]:
-    """Return the number of persons, and how many of them weigh less than their rows."""
     if moments.clip.averaged:
         return {"persons": f"{moments.persons}, of each of whom the average counts"}
     return {
@@ -95,7 +94,6 @@ def _spending(party: Party, dataset: str) -> dict[str, Any]:
 
 
 def _stream_facts(folder: Folder) -> dict[str, Any]:
-    """Return the facts on a stream for a party: its terms, its cost, and the records that go next."""
     from privstats.course.promise import total_of
     from privstats.plug_ins import of_contrib
 
@@ -136,7 +134,6 @@ def standing(account: Account) -> str:
 
 
 def _exact(account: Account) -> str:
-    """Return the state of an account without a cap."""
     if not account.counted:
         return "nothing was released, and no session is on"
     if len(account.waiting) == len(account.counted):
@@ -169,7 +166,6 @@ def _text(value: Any) -> str:
 
 
 def _line(entry: Mapping[str, Any]) -> str:
-    """Return a missing party, a closed step, or a helper that dials."""
     if "heard" in entry:
         due = ", and must answer" if entry["must_answer"] else ""
         return f"{entry['who']}: offer {entry['offer']}, heard {entry['heard']}{due}"

@@ -29,7 +29,7 @@ _SURVEY: Condition = ("task", ("survey",))
 
 
 def as_it_is(answer: Any) -> Any:
-    """An answer that needs no reading."""
+    """Return an answer that needs no reading."""
     return answer
 
 
@@ -81,7 +81,7 @@ class Question:
         return any(condition is not None and condition[0] == self.name for each in hang for condition in each)
 
     def belongs(self, answers: Mapping[str, Any]) -> bool:
-        """Whether the answers before it leave it open."""
+        """Return whether the answers before it leave it open."""
         if self.unless is not None and answers.get(self.unless[0]) in self.unless[1]:
             return False
         about = [each for each in (self.where, self.also) if each is not None]
@@ -89,7 +89,7 @@ class Question:
 
 
 def values(part: Part, answers: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields of a part of the plan, as the answers say them."""
+    """Return the fields of a part of the plan, as the answers say them."""
     read = {
         each.name: each.read(answers[each.name]) for each in QUESTIONS if each.part == part and each.name in answers
     }
@@ -97,7 +97,7 @@ def values(part: Part, answers: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def completed(answers: Mapping[str, Any]) -> dict[str, Any]:
-    """The answers, and harmless ones to every question that they leave open."""
+    """Return the answers, and harmless ones to every question that they leave open."""
     full = dict(answers)
     for each in QUESTIONS:
         if each.name not in full and each.belongs(full):
@@ -106,7 +106,7 @@ def completed(answers: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def options_of(parts: Iterable[Part], heading: str = "") -> Any:
-    """The options that answer the questions of some parts, as a dataclass for ``options.expanded``."""
+    """Return the options that answer the questions of some parts, as a dataclass for ``options.expanded``."""
     return make_dataclass(
         "Answers",
         [
@@ -119,7 +119,7 @@ def options_of(parts: Iterable[Part], heading: str = "") -> Any:
 
 
 def answers_in(answers: Any) -> dict[str, Any]:
-    """The options that were given."""
+    """Return the options that were given."""
     return {name: value for name, value in vars(answers).items() if value is not None}
 
 
@@ -153,7 +153,6 @@ def _texts(what: str, text: str, most: float = 2) -> tuple[str, ...]:
 
 
 def _by_column(what: str, text: str) -> dict[str, str]:
-    """Parse ``NAME=VALUES,...`` into values by column name."""
     columns: dict[str, str] = {}
     for part in text.split(","):
         name, parted, values = part.partition("=")
@@ -167,7 +166,7 @@ def _by_column(what: str, text: str) -> dict[str, str]:
 
 
 def _columns(what: str, text: str, most: float = 2) -> dict[str, Any]:
-    """The range of each column by its name, or its texts."""
+    """Return the range of each column by its name, or its texts."""
     columns = _by_column(what, text).items()
     return {
         name: _texts(f"the texts of {name!r}", each, most) if "/" in each else _range(f"the range of {name!r}", each)
@@ -206,13 +205,13 @@ def _bins(text: str) -> ps.Bins:
 
 
 def _event(text: str) -> tuple[str, tuple[str, ...]]:
-    """The column of the event, and its texts where it has some."""
+    """Return the column of the event, and its texts where it has some."""
     name, parted, texts = text.partition("=")
     return name.strip(), _texts("event", texts, math.inf) if parted else ()
 
 
 def _strata(text: str) -> ps.Categories | None:
-    """Return the column whose values have a baseline each, or None."""
+    """Return the column that has a baseline per value, or None."""
     if text.strip() == "none":
         return None
     name, _, texts = text.partition("=")
@@ -220,7 +219,8 @@ def _strata(text: str) -> ps.Categories | None:
 
 
 def _survey_questions(text: str) -> tuple[ps.Bins | ps.Categories | ps.Number, ...]:
-    """The questions of a survey, which all may be left unanswered; of a number with its range the mean is released."""
+    """Return the questions of a survey, which all may be left unanswered; of a number with its range the mean is
+    released."""
     return tuple(
         ps.Number(*_mean(name, values), missing=True)
         if ".." in values
@@ -230,7 +230,7 @@ def _survey_questions(text: str) -> tuple[ps.Bins | ps.Categories | ps.Number, .
 
 
 def _mean(name: str, values: str) -> tuple[str, float, float, tuple[str, ...]]:
-    """A number's name, bounds and groups, of ``hours*smokes=0..80``."""
+    """Return a number's name, bounds and groups, of ``hours*smokes=0..80``."""
     number, *by = _names(name, "*")
     low, high = (_number(f"the range of {number!r}", each) for each in values.split("..", 1))
     return number, low, high, tuple(by)
@@ -245,7 +245,7 @@ def _names(text: str, mark: str = ",") -> list[str]:
 
 
 def _key(text: str) -> str:
-    """A public key in hex: itself, or that of the file."""
+    """Return a public key in hex: itself, or that of the file."""
     return party_key(text.strip()).hex()
 
 
@@ -270,8 +270,9 @@ QUESTIONS: tuple[Question, ...] = (
     Question("task", "classes", kind=str, heading=_SUMMED, part="",
         choices=("classes", "ridge", "effect", "hazard", "score", "survey"),
         asks="What shall be learned?",
-        why="classes: a model of labels; ridge: of a number; effect: of a treatment; hazard: ratios of times to an "
-            "event; score: how good a model is that is there; survey: counts of what people answer on their devices.",
+        why="classes: a model of labels; ridge: a model of a number; effect: the effect of a treatment; hazard: hazard "
+            "ratios of an event; score: the quality of an existing model; survey: counts of answers on people's "
+            "devices.",
         help="classes, ridge, effect, hazard, score or survey."),
     _sum("classes", 2, kind=int, where=("task", ("classes",)),
         asks="How many classes?",
@@ -279,7 +280,7 @@ QUESTIONS: tuple[Question, ...] = (
         help="How many classes."),
     _sum("target_bound", 1.0, kind=float, where=("task", ("ridge",)),
         asks="What is the largest target?",
-        why="Larger ones are cut to it; take it from public knowledge.",
+        why="Larger ones are clipped to it; take it from public knowledge.",
         help="The largest target of a regression."),
     _model("features", 2, kind=int,
         asks="How many numbers has a record?",
@@ -297,22 +298,23 @@ QUESTIONS: tuple[Question, ...] = (
             "two texts count as 0 and 1; of more, as smoking=never/former/current, each is compared with the first.",
         help="As age=20:90,sex=female/male,smoking=never/former/current."),
     _effect("treatment", "treated", read=_treatment,
-        asks="Which column says who was treated, 1, or not, 0?",
-        why="It is none of the columns before; where it holds two texts, that of the others first: arm=placebo/drug.",
+        asks="Which column holds the treatment, 1 or 0?",
+        why="It is none of the columns above. If it holds two texts, name the untreated one first: arm=placebo/drug.",
         help="The column of 0 and 1, or as arm=placebo/drug."),
     _effect("outcome", "0:1", read=_outcome,
         asks="What is the public range of the outcome?",
-        why="As 0:1, or 0:30 for days; by name, as cured=no/yes, and several as cured=0:1,died=0:1; beyond it one is "
-            "cut.",
+        why="As 0:1, or 0:30 for days; by name, as cured=no/yes, and several as cured=0:1,died=0:1. Values beyond it "
+            "are clipped.",
         help="The outcome's range, as 0:1; by name, as cured=no/yes."),
     _effect("subgroups", "none", usual="none", read=_subgroups,
-        asks="Which subgroups, beside all records?",
-        why="As age=20:55:90 for spans, sex=0/1 for values: they cost nothing but their own noise; none for none.",
+        asks="Which subgroups, in addition to all records?",
+        why="As age=20:55:90 for spans, sex=0/1 for values: they cost no budget, and each has the full noise; none: no "
+            "subgroups.",
         help="As age=20:55:90 or sex=0/1; none if omitted."),
     _effect("probability", "0.5", read=lambda said: None if said == "none" else _number("probability", said),
         asks="With which probability was each record assigned to treatment?",
-        why="A number for a randomised trial, such as 0.5; none where nobody assigned it: then a propensity is fitted.",
-        help="Of treatment in a trial; none: nobody assigned it."),
+        why="A number for a randomised trial, such as 0.5; none without randomisation: then a propensity is fitted.",
+        help="Of treatment in a trial; none: not randomised."),
     _effect("measure", "difference", choices=("difference", "ratio", "both"), unless=("probability", ("none",)),
         usual="difference", read=lambda said: None if said == "difference" else said,
         asks="Measured as a difference, a ratio, or both?",
@@ -321,8 +323,7 @@ QUESTIONS: tuple[Question, ...] = (
     _effect("missing", "no", choices=("no", "weights"), unless=("probability", ("none",)), usual="no",
         read=lambda said: None if said == "no" else said,
         asks="May outcomes be missing?",
-        why="no: a record without one is left out; weights: it counts, where its arm and columns alone say who has "
-            "none.",
+        why="no: a record without one is excluded; weights: it counts, if arm and columns alone explain who has none.",
         help="Outcomes of a trial: no, or weights (--trim .5)."),
     _effect("left_out", "no", choices=("no", "counted"), usual="no", read=lambda said: None if said == "no" else said,
         asks="Shall records that cannot be read be counted?",
@@ -335,16 +336,16 @@ QUESTIONS: tuple[Question, ...] = (
         help="Without a probability: overlap, ate or att."),
     _effect("trim", 0.3, kind=float, where=("probability", ("none",)), also=("missing", ("weights",)),
         asks="Below which propensity is a record left out?",
-        why="Of treatment .02 to .4, .1 is usual; of an observed outcome .2 to .8, .5: nobody beyond is comparable.",
+        why="Of treatment .02 to .4, .1 is usual; of an observed outcome .2 to .8, .5: others are not comparable.",
         help="Likewise: the least propensity, .1 is usual."),
     _hazard("bins", "months=0,6,12", read=_bins,
         asks="Which spans of time?",
         why="As months=0,6,12,18,24, from 0 to the end of follow-up: six suit noise.",
         help="Of hazards: spans of time, as months=0,6,12,18."),
     _hazard("event", "died", read=_event,
-        asks="Which column says whether the event happened, 1, or not, 0?",
-        why="0 where the person was last seen without it; where it holds texts, that of these first: died=no/yes; "
-            "other causes behind the event, which end the time without it: ended=seen/relapse/death.",
+        asks="Which column holds the event, 1 or 0?",
+        why="0: last seen without the event. If it holds texts, name no event first: died=no/yes; further texts are "
+            "other causes, which end the time without the event: ended=seen/relapse/death.",
         help="Likewise: of 0 and 1, as died=no/yes, or ended=seen/relapse/death."),
     _hazard("times", "continuous", choices=("continuous", "discrete"),
         asks="Do people leave at any time, or at visits?",
@@ -352,8 +353,8 @@ QUESTIONS: tuple[Question, ...] = (
         help="Likewise: continuous, or discrete where a span is one visit."),
     _hazard("time_unit", "0", usual="0", where=("times", ("continuous",)),
         read=lambda said: _number("time_unit", said) or None,
-        asks="To which unit are times cut down?",
-        why="1 for whole months: half a unit is added to the time of who left; 0 for exact times.",
+        asks="To which unit are times rounded down?",
+        why="1 for completed months: half a unit is added to censored times; 0 for exact times.",
         help="Of continuous times in whole units: 1; 0 for exact times if omitted."),
     _hazard("strata", "none", usual="none", read=_strata,
         asks="Which column has a baseline for each of its values?",
@@ -365,14 +366,14 @@ QUESTIONS: tuple[Question, ...] = (
         why="A public guess: fewer than ten for a span of time are refused, and half widths follow from it.",
         help="Likewise: a public guess of their number."),
     _survey("questions", "age=18:40:60", part="schema", read=_survey_questions,
-        asks="What is asked?",
+        asks="Which questions are asked?",
         why="As age=18:40:60:80,smokes=yes/no,hours=0..80: a number, whose group between edges counts, one of these "
             "answers, or a number in a range, whose mean is released: hours*smokes=0..80 gives it by answer.",
         help="As age=18:40:60:80 for groups of a number, smokes=yes/no for answers, hours=0..80 for a mean."),
     _survey("tables", "each", part="schema", usual="each", read=_crossed,
         asks="Which answers are counted together?",
-        why="As age*smokes for everybody's two answers at once; an answer counts in every table, so noise grows with "
-            "the root of their number.",
+        why="As age*smokes to count two answers jointly; an answer counts in every table, so noise grows with the root "
+            "of the number of tables.",
         help="As age*smokes,region; each question alone if omitted."),
     Question("head", None, kind=Path, heading=_SUMMED, part="head", where=("task", ("score",)),
         asks="Which head?",
@@ -380,7 +381,7 @@ QUESTIONS: tuple[Question, ...] = (
         help="Of a score: the model, as its save() wrote it."),
     _party("clients", 2,
         asks="How many parties?",
-        why="Hospitals, companies, devices: whoever sends one sum.",
+        why="Hospitals, companies or devices: each sends one sum.",
         help="Parties."),
     _party("vanish", 0,
         asks="How many of them may vanish?",
@@ -423,7 +424,7 @@ QUESTIONS: tuple[Question, ...] = (
         help="Who serves the page; none of the others."),
     _survey("most_runs", 1, kind=int,
         asks="In how many runs may one person be asked?",
-        why="All of them count together in the epsilon that the page tells.",
+        why="All of them count together in the epsilon that the page states.",
         help="Runs in which one person is asked."),
     _promise("model", "central", unless=_SURVEY, choices=("central", "distributed", "local"),
         asks="Who adds the noise?",
@@ -431,18 +432,18 @@ QUESTIONS: tuple[Question, ...] = (
         help="Who adds noise: central, distributed or local."),
     _promise("unit", "record", unless=_SURVEY, choices=("record", "person", "client"),
         asks="Who is protected?",
-        why="record: one record, and with ten of them less; person: all rows of a patient at one party; client: all "
-            "that one party holds.",
+        why="record: one record (a person with ten is protected less); person: all rows of a patient at one party; "
+            "client: all records of one party.",
         help="Who is protected: record, person or client."),
     _promise("person_clip", "average", where=("unit", ("person",)), read=person_clip,
         asks="How does a patient with several rows count?",
-        why="average: as one record, for tables and intervals; or at most as so many rows, for a model, where 1 was "
-            "best on all data that were tried. Each party has a column of patient ids.",
+        why="average: as one record, for tables and intervals. A number: as at most that many rows, for a model; 1 was "
+            "best on all data tried. Each party needs a column of patient ids.",
         help="With unit person: average, or rows that a patient weighs at most."),
     _promise("max_records_per_person", 1 << 53, kind=int, where=("unit", ("person",)),
         unless=("person_clip", ("average",)),
         asks="How many rows may a patient have, to count in full?",
-        why="At least as many as a patient may weigh; one with more rows counts as so many.",
+        why="At least the number above; a patient with more rows counts as that many.",
         help="Beside a number of these: rows that count in full."),
     _promise("max_records_per_client", 1, kind=int, where=("unit", ("client",)),
         asks="How many records may one party hold?",
@@ -450,16 +451,16 @@ QUESTIONS: tuple[Question, ...] = (
         help="With unit client: records of one party."),
     _promise("adjacency", "add-remove", unless=_SURVEY, choices=("add-remove", "replace-one"),
         asks="What must stay a secret?",
-        why="add-remove: whether a record (or what unit says) is in the data at all; replace-one: only what is in a "
-            "record or a patient, not with unit client.",
+        why="add-remove: whether a record (or the unit above) is in the data at all; replace-one: only the content of "
+            "a record or patient, not with unit client.",
         help="add-remove or replace-one."),
     _promise("epsilon", 1.0, kind=float,
         asks="Which epsilon?",
-        why="Smaller is safer and noisier: `privstats audit budget` says what the best attacker finds at it.",
+        why="Smaller is safer and noisier: `privstats audit budget` shows what the best attacker finds at it.",
         help="The promise."),
     _promise("delta", 1e-06, kind=float,
         asks="Which delta?",
-        why="The chance that more is learned than epsilon says: well below 1 / records, such as 1e-6; or 0, with "
+        why="The chance that more is learned than epsilon allows: well below 1 / records, such as 1e-6; or 0, with "
             "central.",
         help="The promise."),
 )

@@ -170,7 +170,7 @@ def _show_widths(path: Path | None, guesses: dict[str, Any], as_json: bool) -> N
     cells = [(f"{width.records:,}", f"{width.noisy:.3g}", f"{width.exact:.3g}", label) for label, width in rows]
     console = terminal()
     console.print(table_of(headings, [row[: len(headings)] for row in cells], left=several))
-    console.print(f"95 % intervals {predicted_of(plan).said}. inf: noise will hide it.")
+    console.print(f"95 % intervals {predicted_of(plan).quantity}. inf: noise will hide it.")
     for line in warned:
         console.print(escape(line))
 

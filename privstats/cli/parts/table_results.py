@@ -45,7 +45,7 @@ class TableResult(NamedTuple):
 
     summary: Summary
     rows: list[dict[str, object]]
-    told: bool
+    reported: bool
     draw: Callable[[Path], Any] | None = None
 
 
@@ -57,7 +57,7 @@ def regression(
     if table.column_cells or reference:
         return _cells(table.cells(reference=reference, alpha=alpha), exponentiate=exponentiate)
     summary, rows = table.summary(alpha, exponentiate=exponentiate), table.to_rows(alpha, exponentiate=exponentiate)
-    return TableResult(summary, rows, bool(table.errors.told(alpha).any()), _forest(table, alpha))
+    return TableResult(summary, rows, bool(table.errors.reported(alpha).any()), _forest(table, alpha))
 
 
 def _forest(table: Regression | EffectTable | Mapping[str, EffectTable], alpha: float) -> Callable[[Path], Any]:
@@ -66,12 +66,11 @@ def _forest(table: Regression | EffectTable | Mapping[str, EffectTable], alpha: 
 
 
 def _cells(table: CellTable, *, exponentiate: bool) -> TableResult:
-    """Return the contrasts by column and cell."""
-    level = {"variable": "", "level": "all references", "reference": False, "told": table.level.told}
+    level = {"variable": "", "level": "all references", "reference": False, "told": table.level.reported}
     level |= {"estimate": table.level.value, "p_value": table.level.pvalue}
     level |= {"conf_low": table.level.low, "conf_high": table.level.high}
     rows = [*([] if exponentiate else [level]), *table.to_rows(exponentiate=exponentiate)]
-    return TableResult(table.summary(exponentiate=exponentiate), rows, bool(table.told[~table.reference].any()))
+    return TableResult(table.summary(exponentiate=exponentiate), rows, bool(table.reported[~table.reference].any()))
 
 
 def card(points: Scorecard) -> TableResult:
@@ -81,7 +80,9 @@ def card(points: Scorecard) -> TableResult:
         for outcome, base in zip(points.outcomes, points.base, strict=True)
     ]
     rows += points.to_rows()
-    return TableResult(points.summary(), rows, any(bool(column.told.any()) for column in points.columns), points.plot)
+    return TableResult(
+        points.summary(), rows, any(bool(column.reported.any()) for column in points.columns), points.plot
+    )
 
 
 def hazard_ratios(table: HazardRatios, alpha: float, *, forest: bool) -> TableResult:
@@ -104,21 +105,21 @@ def effects(table: EffectRows, alpha: float) -> TableResult:
 
 
 def balance(effects: EffectRows, alpha: float) -> TableResult:
-    """Columns of both arms, and their standardised differences; the same for every outcome."""
+    """Return the columns of both arms, and their standardised differences; the same for every outcome."""
     table, *_ = effects
     balance = table.balance(alpha)
     draw = partial(plot_balance, balance)
-    return TableResult(table.balance_summary(alpha), balance.to_rows(), bool(balance.told.any()), draw)
+    return TableResult(table.balance_summary(alpha), balance.to_rows(), bool(balance.reported.any()), draw)
 
 
 def outcomes(effects: EffectRows, alpha: float) -> TableResult:
     """Return both arms by outcome, and the effects."""
     table = effects.by_arm(alpha)
-    return TableResult(table.summary(), table.to_rows(), table.told)
+    return TableResult(table.summary(), table.to_rows(), table.reported)
 
 
 def curves(survival: SurvivalCurve | SurvivalCurves, time: str) -> TableResult:
-    """Survival by group and time."""
+    """Return survival by group and time."""
     groups = survival if isinstance(survival, SurvivalCurves) else SurvivalCurves({"": survival})
     reported = any(len(curve.timeline) for curve in groups.values())
     return TableResult(groups.summary(), groups.to_rows(), reported, partial(plot_survival, survival, xlabel=time))
@@ -126,18 +127,20 @@ def curves(survival: SurvivalCurve | SurvivalCurves, time: str) -> TableResult:
 
 def score(score: HeadScore) -> TableResult:
     """Return the measures of a head, by name and class."""
-    return TableResult(score.summary(), score.to_rows(), score.told, score.plot)
+    return TableResult(score.summary(), score.to_rows(), score.reported, score.plot)
 
 
 def shares(name: str, cells: dict[str, Interval], release: Release, alpha: float) -> TableResult:
-    """Shares of a variable by cell."""
+    """Return the shares of a variable by cell."""
     rows = [{"variable": name, "level": cell, **proportion_row(share)} for cell, share in cells.items()]
-    return TableResult(proportions_summary(cells, release, alpha), rows, any(share.told for share in cells.values()))
+    return TableResult(
+        proportions_summary(cells, release, alpha), rows, any(share.reported for share in cells.values())
+    )
 
 
 def table_one(groups: GroupMeans | GroupShares) -> TableResult:
-    """Columns by group: means and deviations, or numbers and shares."""
-    return TableResult(groups.summary(), groups.to_rows(), bool(np.any(groups.told)))
+    """Return columns by group: means and deviations, or numbers and shares."""
+    return TableResult(groups.summary(), groups.to_rows(), bool(np.any(groups.reported)))
 
 
 def _regressions(read: Callable[[list[Release]], Regression]) -> Callable[[list[Release], Asked], TableResult]:
@@ -169,7 +172,6 @@ def _scorecard(rounds: list[Release], asked: Asked) -> TableResult:
 
 
 def _causes(release: Release, event: str) -> int:
-    """Return the number of competing events."""
     variables = getattr(release.plan.schema, "variables", ())
     return max((len(each.cells) - 1 for each in variables if each.name == event), default=1)
 
@@ -183,10 +185,10 @@ def _kaplan_meier(rounds: list[Release], asked: Asked) -> TableResult:
     how: Any = {name: getattr(asked, name) for name in ("time", "event", "by", "times", "alpha")}
     if _causes(rounds[0], asked.event) > 1:
         incidence = inference.cumulative_incidence(rounds[0], **how)
-        return TableResult(incidence.summary(), incidence.to_rows(), incidence.told)
+        return TableResult(incidence.summary(), incidence.to_rows(), incidence.reported)
     if asked.at is not None:
         risks = inference.risks_at(inference.kaplan_meier(rounds[0], **how), asked.at)
-        return TableResult(risks.summary(), risks.to_rows(), told=True)
+        return TableResult(risks.summary(), risks.to_rows(), reported=True)
     return curves(inference.kaplan_meier(rounds[0], **how), asked.time)
 
 
@@ -198,7 +200,6 @@ def _proportions(rounds: list[Release], asked: Asked) -> TableResult:
 
 
 def _averages(rounds: list[Release], asked: Asked) -> TableResult:
-    """Means and variances by number and group, of one number or of all."""
     numbers = [number.name for number in getattr(rounds[0].plan.schema, "numbers", None) or ()]
     averages = {name: inference.averages(rounds[0], name, alpha=asked.alpha) for name in asked.columns or numbers}
     if not averages:
@@ -230,4 +231,4 @@ READERS: Mapping[str, Callable[[list[Release], Asked], TableResult]] = {
     "hazards": lambda rounds, asked: hazard_ratios(inference.hazards(rounds), asked.alpha, forest=asked.forest),
     "score": lambda rounds, asked: score(inference.head_score(rounds[0], alpha=asked.alpha)),
 }
-"""By the name of a reader, the table that it makes of the releases and what it is told."""
+"""The function that builds each reader's table from the releases and its options, by the reader's name."""

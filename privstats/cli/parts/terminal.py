@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def terminal(*, errors: bool = False) -> Console:
-    """Standard output, or standard error."""
+    """Return standard output, or standard error."""
     from rich.console import Console
 
     class Terminal(Console):

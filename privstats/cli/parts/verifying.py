@@ -29,7 +29,7 @@ NO = "NO: "
 
 
 def key_of(words: str, error: type[PrivstatsError]) -> bytes:
-    """The public key that is written out, or in the file that is named.
+    """Return the public key that is written out, or in the file that is named.
 
     Raises:
         PrivstatsError: ``error``, where it is no key.
@@ -55,7 +55,7 @@ def party_key(words: str) -> bytes:
 
 
 def is_signed(path: Path, error: type[PrivstatsError], writer: str) -> bool:
-    """Whether the file carries a signature, by any key."""
+    """Return whether the file carries a signature, by any key."""
     from privstats.files.atomic import read_bounded
     from privstats.files.envelope import safetensors_metadata
 
@@ -63,7 +63,7 @@ def is_signed(path: Path, error: type[PrivstatsError], writer: str) -> bool:
 
 
 def unasked(signed: bool) -> str:
-    """The verdict on a signature where no key was named."""
+    """Return the verdict on a signature where no key was named."""
     return f"not asked: give --signed-by; the file has {'a' if signed else 'no'} signature"
 
 
@@ -84,7 +84,7 @@ def show_verdicts(checks: Mapping[str, str], as_json: bool, **facts: Any) -> Non
 
 
 def in_words(value: Any) -> str:
-    """A value of a table as people write it."""
+    """Return a value of a table as people write it."""
     match value:
         case None:
             return "-"
@@ -101,7 +101,7 @@ _NONE = "none"
 
 
 def read_expected(path: Path) -> ps.Plan | Course:
-    """The plan of a file, or the course.
+    """Return the plan of a file, or the course.
 
     Raises:
         PlanError: it holds neither.
@@ -112,12 +112,12 @@ def read_expected(path: Path) -> ps.Plan | Course:
 
 
 def begins(expected: ps.Plan | Course) -> ps.Plan:
-    """The plan, or the one of the course's first session."""
+    """Return the plan, or the one of the course's first session."""
     return expected if isinstance(expected, ps.Plan) else expected.first
 
 
 def together(expected: ps.Plan | Course) -> str:
-    """The promise for all sessions of a course, in words; empty for a plan alone."""
+    """Return the promise for all sessions of a course, in words; empty for a plan alone."""
     from privstats.course.promise import total_of
 
     total = total_of(expected)
@@ -127,7 +127,7 @@ def together(expected: ps.Plan | Course) -> str:
 
 
 def of_course(release: ps.Release, course: Course, after: Sequence[str]) -> str:
-    """The verdict on whether a release is of the session of a course that follows on these releases.
+    """Return the verdict on whether a release is of the session of a course that follows on these releases.
 
     Args:
         release: the release.
@@ -145,7 +145,7 @@ def of_course(release: ps.Release, course: Course, after: Sequence[str]) -> str:
 
 
 def _unlike(plan: ps.Plan, course: Course, before: Sequence[ps.Release | None]) -> str:
-    """Why a plan is not the course's next; empty where it is."""
+    """Return why a plan is not the course's next; empty where it is."""
     try:
         own: Any = course.next(tuple(before))
     except (PlanError, ReleaseError) as refusal:
@@ -177,7 +177,7 @@ PassphraseFile: TypeAlias = Annotated[
 
 
 def identity_of(path: Path, passphrase_file: Path | None) -> ps.secagg.Identity:
-    """The identity in a file; prompts for the passphrase of a locked one.
+    """Return the identity in a file; prompts for the passphrase of a locked one.
 
     Raises:
         LocalProtocolError: no private key, or the passphrase is missing or wrong.
@@ -201,7 +201,7 @@ def prompted(option: str = "--passphrase-file", *, twice: bool = False) -> str:
 
 
 def first_line(path: Path) -> str:
-    """The passphrase in a file.
+    """Return the passphrase in a file.
 
     Raises:
         LocalProtocolError: the file cannot be read, or begins with an empty line.

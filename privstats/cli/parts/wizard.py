@@ -88,7 +88,7 @@ def check_answer(question: Question, value: Any, answers: Answers) -> None:
 
 
 def plan_from(path: Path, given: Mapping[str, Any], declared: Declaration | None, *, ask: bool) -> tuple[ps.Plan, str]:
-    """The plan that the answers make, and its text.
+    """Return the plan that the answers make, and its text.
 
     Args:
         path: where it will lie, for the command that repeats the answers.
@@ -113,7 +113,7 @@ def plan_from(path: Path, given: Mapping[str, Any], declared: Declaration | None
 
 
 def plan_text(plan: ps.Plan, answers: Answers, fields: Mapping[str, Any]) -> str:
-    """The plan file, a comment at every key that was asked for."""
+    """Return the plan file, a comment at every key that was asked for."""
     follows = "transform" in fields or "features" not in answers  # from the columns, which say it better
     silent = ("features", "clip_norm") if follows else ()
     questions = {each.name: each for each in QUESTIONS if each.name in answers and each.name not in silent}
@@ -136,7 +136,7 @@ def _is_tables(value: Any) -> bool:
 
 
 def _plan(answers: Answers, fields: Mapping[str, Any]) -> ps.Plan:
-    """The plan; of a course that publishes values, at those that follow from its schema alone.
+    """Return the plan; of a course that publishes values, at those that follow from its schema alone.
 
     Raises:
         PrivstatsError: the answers make no plan.
@@ -193,14 +193,15 @@ def _hazards(
 def _counted(
     questions: tuple[Variable | ps.Number, ...], tables: tuple[tuple[str, ...], ...] | None = None
 ) -> ps.CountSchema:
-    """Each question alone, where no tables are named; and numbers."""
+    """Return each question alone, where no tables are named; and numbers."""
     numbers = tuple(each for each in questions if isinstance(each, ps.Number))
     counted = tuple(each for each in questions if not isinstance(each, ps.Number))
     return ps.CountSchema(counted, tables or tuple((each.name,) for each in counted), numbers=numbers or None)
 
 
 def _survey(answers: Answers, **terms: Any) -> ps.Plan:
-    """The plan of a survey, which states the least epsilon that all runs together cost, rounded up to two digits."""
+    """Return the plan of a survey, which states the least epsilon that all runs together cost, rounded up to two
+    digits."""
     devices = values("devices", answers)
     most_runs, schema = devices["most_runs"], _schema(answers)
     plan = partial(ps.Plan, schema=schema, protocol="split", panel=devices.pop("panel"), **terms)
@@ -226,9 +227,9 @@ _SCHEMAS: Mapping[str, Callable[..., ps.schema.Schema]] = {
 
 
 def _scoring(answers: Answers) -> ps.Scoring:
-    """The score of the head that the answers name, in the usual bins.
+    """Return the score of the head that the answers name, in the usual bins.
 
-    What else there is to choose (bins, margins, tables by class) is an option of ``privstats score``.
+    Further choices (bins, margins, tables by class) are options of ``privstats score``.
 
     Raises:
         HeadError: the file holds no classifier that can be scored.
@@ -237,7 +238,7 @@ def _scoring(answers: Answers) -> ps.Scoring:
 
 
 def cohort_of(answers: Mapping[str, Any]) -> ps.Cohort:
-    """The cohort that the answers make.
+    """Return the cohort that the answers make.
 
     Raises:
         PlanError: they make none.
@@ -250,7 +251,7 @@ def cohort_of(answers: Mapping[str, Any]) -> ps.Cohort:
 
 
 def privacy_of(answers: Mapping[str, Any]) -> ps.Privacy:
-    """The promise that the answers make.
+    """Return the promise that the answers make.
 
     Raises:
         PlanError: they make none.
@@ -270,16 +271,15 @@ _PARTS: Mapping[str, Callable[[Answers], object]] = {
     "privacy": privacy_of,
     "devices": _devices,
 }
-"""What knows the bounds of the answers of a part of the plan."""
+"""The function that checks the bounds of the answers of a part of the plan."""
 
 
 def can_ask() -> bool:
-    """Whether a person sits at both ends."""
+    """Return whether a person sits at both ends."""
     return sys.stdin.isatty() and sys.stdout.isatty()
 
 
 def _ask(question: Question, answers: Answers) -> Any:
-    """The answer of a person, who is asked again as long as it is out of its bounds."""
     kind = click.Choice(question.choices) if question.choices else click.types.convert_type(question.kind)
 
     def checked(text: str) -> Any:

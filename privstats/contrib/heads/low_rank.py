@@ -128,7 +128,7 @@ def _split(values: Array, vectors: Array, rank: int, residual: str) -> tuple[Arr
 
 
 def _in_features(values: Array, vectors: Array, basis: Array) -> tuple[Array, Array]:
-    """Eigenvalues and eigenvectors of the class covariances in the coordinates of the features."""
+    """Return eigenvalues and eigenvectors of the class covariances in the coordinates of the features."""
     back = np.linalg.inv(basis)
     roots = back.T @ (vectors * np.sqrt(values)[:, None, :])
     spectrum = np.linalg.eigh(roots @ roots.transpose(0, 2, 1))

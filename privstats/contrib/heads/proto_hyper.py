@@ -131,7 +131,7 @@ class ProtoHyper(ClassHead):
     def _lesson(
         self, torch: Any, world: World, base: QuadraticRule, per_class: int, seed: int, device: Any
     ) -> tuple[Any, ...]:
-        """Samples in the subspace, labels, base scores and the teacher's softened probabilities, as tensors."""
+        """Return samples in the subspace, labels, base scores and the teacher's softened probabilities, as tensors."""
         samples = world.samples(per_class, self.dispersion_, seed)
         low = samples.rows @ world.directions
         taught = torch.tensor(_teacher_scores(world, self.teacher, samples.rows) / self.temperature, device=device)
@@ -151,7 +151,6 @@ def _dimension(wanted: Subspace, evidence: ClassEvidence) -> Subspace:
 
 
 def _base_rule(world: World, base: str) -> QuadraticRule:
-    """Return the Gaussian base in subspace coordinates."""
     C, k = world.low_means.shape
     if base == "lda":
         covariances = np.broadcast_to(np.eye(k), (C, k, k))
@@ -166,7 +165,7 @@ def _base_rule(world: World, base: str) -> QuadraticRule:
 
 
 def _teacher_scores(world: World, teacher: str, rows: Array) -> Array:
-    """Scores of the teacher on whitened rows ``(m, d)``."""
+    """Return the scores of the teacher on whitened rows ``(m, d)``."""
     linear = rows @ world.means.T - np.square(world.means).sum(axis=1) / 2 + world.prior
     if teacher == "lda":
         return np.asarray(linear)

@@ -42,7 +42,8 @@ class Samples:
 
 
 def draw(means: Array, values: Array, vectors: Array, per_class: int, dispersion: float, seed: int) -> Samples:
-    """Samples of ``N(mu_c, dispersion^2 V_c diag(values_c) V_c^T)``, the same for the same seed on every device.
+    """Return the samples of ``N(mu_c, dispersion^2 V_c diag(values_c) V_c^T)``, the same for the same seed on every
+    device.
 
     Args:
         means: ``(C, d)``.

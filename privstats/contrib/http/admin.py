@@ -32,7 +32,7 @@ ADMIN_SOCKET = "admin.sock"
 """The Unix socket in the leader's folder."""
 
 ADMIN_TOKEN = "admin.token"  # noqa: S105  a file's name
-"""The file beside it, where there is a port in its place: what a request shows that its owner sends."""
+"""The file with the token that proves a request is the owner's, used where a port replaces the socket."""
 
 ASKED = "privstats-admin"
 """The header of requests that change something."""
@@ -50,13 +50,14 @@ _SECONDS = 30.0
 
 
 def bearer(token: str) -> str:
-    """The value of the header ``Authorization`` that shows a token."""
+    """Return the value of the header ``Authorization`` that shows a token."""
     return f"Bearer {token}"
 
 
 @contextmanager
 def socket_name(home: Path) -> Iterator[str]:
-    """A name for the socket of a folder that fits a Unix socket: of a deep one, through the open folder (Linux)."""
+    """Yield a name for the socket of a folder that fits a Unix socket: of a deep one, through the open folder
+    (Linux)."""
     path, descriptors = home / ADMIN_SOCKET, Path("/proc/self/fd")
     if len(os.fsencode(path)) <= _LONGEST or not descriptors.exists():
         yield str(path)

@@ -42,7 +42,7 @@ _KEYS_LAST = timedelta(days=30)
 
 @app.command()
 def new(
-    plan: Annotated[Path, argument("The plan; its table devices says who may send.", "PLAN.TOML")],
+    plan: Annotated[Path, argument("The plan; its table devices names who may send.", "PLAN.TOML")],
     study: Annotated[Path, argument("The folder to write; it must not exist.", "STUDY")],
     address: Annotated[str, option("The leader's, as devices dial it.", "https://HOST[:PORT]")],
     page: Annotated[str, option("The page's, on another party's host.", "https://HOST/PATH")],
@@ -312,7 +312,10 @@ def _is_ready(home: Path, admin_port: int | None) -> bool:
 def _handed_out(run: Run) -> None:
     folders = sorted(path.name for path in run.folder.iterdir() if path.is_dir() and path.name != "page")
     say(f"send {run.folder}/{{{','.join(folders)}}} to their owners, each of whom adds identity.pem")
-    say(f"send {run.folder}/page/study.json to whoever serves the page, and print its digest where people compare it:")
+    say(
+        f"send {run.folder}/page/study.json to the party that serves the page, and print its digest where people "
+        "compare it:"
+    )
     say(run.study)
 
 

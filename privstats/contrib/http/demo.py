@@ -147,7 +147,6 @@ def _plan(identities: Sequence[Identity]) -> Plan:
 
 
 def _study(place: Path, plan: Plan, identities: Sequence[Identity], address: str, page: str) -> registrar.Run:
-    """Return the registrar's folders, with what each owner adds to its own."""
     closes = datetime.now(UTC) + timedelta(days=1)
     settings = Settings(address, closes, closes + timedelta(days=15), (page,))
     registrar.write_study(place / "study", plan, settings, f"{page}/")
@@ -191,7 +190,6 @@ def _answer(
 
 @contextmanager
 def _leader(home: Path, port: int) -> Iterator[None]:
-    """Run a leader in a thread."""
     here, serving = threading.Event(), list[Serving]()
 
     def started(each: Serving) -> None:
@@ -214,7 +212,6 @@ def _leader(home: Path, port: int) -> Iterator[None]:
 
 @contextmanager
 def _helper(home: Path) -> Iterator[None]:
-    """A helper that dials in a thread, until the run's end."""
     dialler = Dialler(helper_folder(home), Settings.read(home), say=lambda _: None, pause=0.1)
     thread = threading.Thread(target=dialler.run, daemon=True)
     thread.start()

@@ -146,7 +146,6 @@ class DeviceRun:
 
 
 def _plan_of(text: str, digest: bytes) -> Plan:
-    """Return the plan of its canonical JSON."""
     try:
         plan = Plan.from_toml(document.to_toml(msgspec.json.decode(text)))
     except (msgspec.DecodeError, AttributeError, TypeError):

@@ -41,7 +41,7 @@ _NO_RELEASE = bytes(32)
 
 
 def leader_folder(folder: Folder) -> RoundFolder:
-    """The folder's one session, after the checks that need no journal; errors as for :meth:`LeaderRun.open`."""
+    """Return the folder's one session, after the checks that need no journal; errors as for :meth:`LeaderRun.open`."""
     session = _checked(folder)
     if folder.identity.public != folder.roster.server:
         raise LocalProtocolError(
@@ -65,7 +65,7 @@ def helper_folder(home: str | os.PathLike[str]) -> RoundFolder:
 
 
 def helper_place(folder: RoundFolder) -> int:
-    """The place of the folder's identity on the panel, 1 to h.
+    """Return the place of the folder's identity on the panel, 1 to h.
 
     Raises:
         LocalProtocolError: it has none.
@@ -116,7 +116,7 @@ class Answered:
         return len(self._names)
 
     def of(self, sender: int) -> bytes | None:
-        """The name of this sender's report; None where none is here."""
+        """Return the name of this sender's report; None where none is here."""
         return self._names.get(sender)
 
     def add(self, sender: int, report: bytes | bytearray) -> bool:
@@ -183,7 +183,7 @@ class PanelOffers:
         return Panel(identities, tuple(map(Offer.decode, self._offers.values())))
 
     def of(self, place: int) -> bytes | None:
-        """The offer of this place that is kept; callable from any thread."""
+        """Return the offer of this place that is kept; callable from any thread."""
         return self._offers.get(place)
 
     def lead(self, offer: Offer) -> None:
@@ -249,7 +249,7 @@ class Manifest:
 
     @classmethod
     def of(cls, plan: Plan, roster: Roster, panel: Panel, closes: int) -> Manifest:
-        """The manifest of a complete panel; ``closes`` in seconds since 1970."""
+        """Return the manifest of a complete panel; ``closes`` in seconds since 1970."""
         masking: Any = plan.masking
         make = protocol_of(masking).machines.early
         assert make is not None  # noqa: S101  a panel's protocol

@@ -1,7 +1,8 @@
 """A helper that dials out: it offers its key, asks the leader for its next message, and answers, until the run's end.
 
 Its host opens no port. The plan and the roster come from the helper's own folder; of the leader it takes the offers of
-the panel, which are signed, and messages, which the machine checks. What a kill must not lose is in the journal.
+the panel, which are signed, and messages, which the machine checks. The journal holds all state that must survive a
+kill.
 """
 
 from __future__ import annotations
@@ -62,7 +63,7 @@ class Dialler:
     connected: Callable[[bool], None] = lambda _: None
     pause: float = _PAUSE
     connect: Callable[[str, str | None], Dial] = Dial
-    _said: set[str] = field(default_factory=set)
+    _printed: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         self._place = helper_place(self.folder)
@@ -99,7 +100,6 @@ class Dialler:
             return JournaledHelper.offer(**home, place=self._place, until=self.settings.box_keys_end)
 
     def _offered(self, dial: Dial, helper: JournaledHelper) -> None:
-        """Send the offer until the leader has it."""
         while True:
             reply = self._answered(dial, "POST", f"{self._path}/offers/{self._place}", helper.offered.encode(), OFFER)
             if reply.status in (200, 201) or reply.code == "over":
@@ -218,8 +218,8 @@ class Dialler:
         return self._waits
 
     def _once(self, line: str) -> None:
-        if line not in self._said:
-            self._said.add(line)
+        if line not in self._printed:
+            self._printed.add(line)
             self.say(line)
 
     def _note(self, step: str, code: str, received: int, sent: int, kind: str = "helper") -> None:

@@ -66,15 +66,15 @@ class HelperDesk:
             raise Refused("over")
         if place not in self._places:
             raise Refused("stranger")
-        kept, peer = self._run.offered(place), self._intake.peer(request)
-        if kept is not None and kept != data:
+        stored, peer = self._run.offered(place), self._intake.peer(request)
+        if stored is not None and stored != data:
             raise Refused("other_offer")
-        if kept is None:
+        if stored is None:
             try:
                 await self._owner.call(partial(self._run.take_offer, place, data))
             except Refused as refused:
                 raise Refused(refused.code, self._intake.penalties.add(peer)) from None
-        return Answer(201 if kept is None else 200)
+        return Answer(201 if stored is None else 200)
 
     async def exchange(self, request: Request, place: int) -> Answer:
         """Take a helper's reply, and answer with its next message."""
@@ -92,7 +92,8 @@ class HelperDesk:
         return Answer(200, following, MESSAGE, self._nonce(place))
 
     async def _replied(self, request: Request, place: int) -> bytes:
-        """The payload of a reply that this helper signed for one of its nonces; refused with a nonce where it did not.
+        """Return the payload of a reply that this helper signed for one of its nonces; refused with a nonce where it
+        did not.
 
         The signature is verified over the first bytes and the payload's hash, before more is read. An empty body, of a
         helper that has no nonce yet, costs nothing.
@@ -141,7 +142,7 @@ class HelperDesk:
         return False
 
     def _nonce(self, place: int) -> dict[str, str]:
-        """The newest nonce; a refusal makes none, or strangers could use up the helper's."""
+        """Return the newest nonce; a refusal makes none, or strangers could use up the helper's."""
         return {NONCE: self._nonces[place][-1].hex()}
 
 
@@ -163,7 +164,7 @@ async def _rest(request: Request, data: bytearray, length: int) -> None:
 
 
 async def _body(request: Request, media: str, most: int) -> bytes:
-    """A small body, whole."""
+    """Return a small body in full."""
     length, data = _length(request, media, most), bytearray()
     try:
         async with deadline(length):

@@ -101,7 +101,7 @@ class Intake:
         return peer_of(request.address, request.headers, self._limits.proxies)
 
     async def take(self, manifest: Manifest, sender: int, request: Request) -> Verdict:
-        """The verdict on a request's report.
+        """Return the verdict on a request's report.
 
         Raises:
             Refused: with a code, before or after the body was read.
@@ -133,13 +133,13 @@ class Intake:
     ) -> Verdict:
         """Read on, for a key of the roster, one body at a time."""
         self._openings.check(sender)
-        kept = self._heard(sender)
-        if kept not in (None, named(signature)):
+        earlier = self._heard(sender)
+        if earlier not in (None, named(signature)):
             raise Refused("already_here")
         with one_at_a_time(self._sending, sender):
             if self._full():
                 raise Refused("busy")
-            async with self._room(sender, length, again=kept is not None or self._broken.lately(sender)):
+            async with self._room(sender, length, again=earlier is not None or self._broken.lately(sender)):
                 body = await _body(request, head, length)
                 if bytes(body[-SIGNATURE_BYTES:]) != signature:
                     raise Refused("bad_signature", self.penalties.add(peer))
@@ -154,15 +154,15 @@ class Intake:
     async def _room(self, sender: int, length: int, *, again: bool) -> AsyncIterator[None]:
         """Room for a body in the block; that of a sender that comes again is in the share of all such."""
         rooms = (self.again, self.flight) if again else (self.flight,)
-        taken: list[BytesInFlight] = []
+        reserved: list[BytesInFlight] = []
         try:
             for room in rooms:
                 await room.take(length)
-                taken.append(room)
+                reserved.append(room)
             with self._broken.counting(sender):
                 yield
         finally:
-            for room in taken:
+            for room in reserved:
                 room.give_back(length)
 
 
@@ -187,7 +187,7 @@ def _named_signature(request: Request, length: int) -> bytes | None:
 
 
 async def _first(request: Request, size: int) -> bytes:
-    """The body's first bytes, at least ``size``, with what came in the same pieces."""
+    """Return the body's first bytes, at least ``size``, with what came in the same pieces."""
     pieces, have = [], 0
     while have < size:
         piece = await request.chunks()
@@ -199,7 +199,7 @@ async def _first(request: Request, size: int) -> bytes:
 
 
 async def _body(request: Request, head: bytes, length: int) -> bytearray:
-    """The body, in one buffer of its length."""
+    """Return the body, in one buffer of its length."""
     body = bytearray(length)
     end = 0
     piece = head

@@ -95,7 +95,7 @@ class Owner:
             await asyncio.sleep(0.01)
 
     async def report(self, sender: int, data: bytes | bytearray) -> Verdict:
-        """The verdict on a report; whatever it vouches for is on the disk.
+        """Return the verdict on a report; whatever it vouches for is on the disk.
 
         Raises:
             Refused: ``restarting``: the journal could not be written.
@@ -104,7 +104,7 @@ class Owner:
         return verdict
 
     async def call(self, action: Callable[[], T]) -> T:
-        """The result of a call in the thread, after all that came before.
+        """Return the result of a call in the thread, after all that came before.
 
         Raises:
             Refused: ``restarting``: the journal could not be written; or as ``action`` raises it.
@@ -126,7 +126,7 @@ class Owner:
                 if self._gone:
                     raise Refused("restarting")
                 outcomes: Sequence[Any] = self._outcomes(batch)
-            except BaseException as error:  # who asked gets it; of a kill, too, in tests
+            except BaseException as error:  # the caller gets the error; in tests also that of a kill
                 outcomes = [self._verdict(error, batch)] * len(batch)
             _deliver(batch, outcomes)
 

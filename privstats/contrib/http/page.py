@@ -1,6 +1,6 @@
 """The page on which a person answers: one file with the client's bundle and its style inside, and the headers for it.
 
-Who serves a page can serve another one, so it is served by a party of its own: never the leader's or a helper's. The
+The server of a page can serve another page instead, so a separate party serves it: never the leader or a helper. The
 headers bind the page to this release's bundle by its hash; they bind no host to honesty (docs/devices.md).
 """
 
@@ -49,7 +49,7 @@ class Page:
 
 
 def page_of(leader: str, run: str, study: str, key_agreement: str = CLASSICAL) -> Page:
-    """The page of one study, which names what a link must not: leader, run and study.
+    """Return the page of one study, which names what a link must not: leader, run and study.
 
     Args:
         leader: the leader's address, https; http on this machine alone.

@@ -156,7 +156,6 @@ class DeadlineProtocol(HttpToolsProtocol):
         self._ended, self.cycle.keep_alive = True, False
 
     def _last_word(self, status: int) -> None:
-        """Answer without the application."""
         line = f"HTTP/1.1 {status} {HTTPStatus(status).phrase}"
         self.transport.write(f"{line}\r\ncontent-length: 0\r\nconnection: close\r\n\r\n".encode())
 

@@ -24,7 +24,7 @@ from privstats.secagg import Identity, Roster
 from privstats.secagg.keys import CLASSICAL, Entropy, draw, require_identity
 
 LINKS = "links.txt"
-"""One link a line, in the order of the roster: whoever reads it can answer for everybody."""
+"""One link a line, in the order of the roster: any reader of the file can answer for all."""
 
 _PLAN, _SIGNATURE, _PAGE, _STUDY = "plan.toml", "roster.signature", "page.txt", "study.json"
 _ROSTER, _LARGE_ROSTER, _LARGE = "roster.toml", "roster.bin", 10_000
@@ -156,7 +156,7 @@ def renew(folder: str | os.PathLike[str], identity: Identity, settings: Settings
         raise LocalProtocolError(f"no codes were drawn in {home}: invite people first")
     if number > most:
         raise LocalProtocolError(
-            f"people were told of at most most_runs={most}, and {number - 1} were written: a further run breaks what "
+            f"people were promised at most most_runs={most}, and {number - 1} were written: a further run breaks what "
             "their page said; make another plan, and invite other people"
         )
     settings = Settings.read(home) if settings is None else settings
@@ -221,7 +221,7 @@ def _letter(people: list[Invitation], page: str, *, paper: bool) -> str:
 
 
 def _typed(fragment: str) -> str:
-    """A fragment as people copy it from paper: the code in groups of four letters."""
+    """Return a fragment as people copy it from paper: the code in groups of four letters."""
     version, index, letters, check = fragment.split(".")
     groups = (letters[place : place + _GROUP] for place in range(0, len(letters), _GROUP))
     return f"{version}.{index}.{'-'.join(groups)}.{check}"
@@ -229,7 +229,7 @@ def _typed(fragment: str) -> str:
 
 def _devices(plan: Plan) -> Devices:
     if plan.devices is None:
-        raise PlanError("this plan has no table [devices], which says who may send: add it, see docs/plan.md")
+        raise PlanError("this plan has no table [devices], which names who may send: add it, see docs/plan.md")
     return plan.devices
 
 
@@ -245,8 +245,8 @@ def _check_page(page: str, settings: Settings) -> None:
     host, other = ((each.hostname or "").rstrip(".") for each in (theirs, ours))
     if host == other and (host not in _LOOPBACK or theirs.port == ours.port):
         raise LocalProtocolError(
-            "the page has the leader's host, and who serves the page reads every answer: serve it from a host of the "
-            "party that the plan's devices.page names"
+            "the page has the leader's host, and the server of the page reads every answer: serve it from a host of "
+            "the party that the plan's devices.page names"
         )
     origin = f"{theirs.scheme}://{theirs.netloc}"
     if origin not in settings.origins and settings.origins != ("*",):
@@ -262,7 +262,7 @@ def _statement(plan: Plan, roster: Roster) -> bytes:
 
 
 def _signature(text: bytes) -> bytes:
-    """The 64 bytes, or none of them where the file holds something else."""
+    """Return the 64 bytes, or none of them where the file holds something else."""
     try:
         return bytes.fromhex(text[:1024].decode("ascii"))
     except ValueError:

@@ -149,7 +149,7 @@ class LeaderRun:
         return self._offers.missing
 
     def offered(self, place: int) -> bytes | None:
-        """The offer of this place that is kept; callable from any thread."""
+        """Return the offer of this place that is kept; callable from any thread."""
         return self._offers.of(place)
 
     def take_offer(self, place: int, data: bytes) -> bool:
@@ -169,7 +169,7 @@ class LeaderRun:
         return True
 
     def receive(self, reports: Sequence[tuple[int, bytes | bytearray]]) -> list[Verdict]:
-        """A verdict on each report; when this returns, all that it accepted is on the disk."""
+        """Return a verdict on each report; when this returns, all that it accepted is on the disk."""
         if self._server is None:
             return [self._verdict_without_journal(sender, data) for sender, data in reports]
         known = [(sender, data) for sender, data in reports if sender < self._parameters.clients]
@@ -197,7 +197,7 @@ class LeaderRun:
         return self._server.outbox.to(peer)
 
     def waits_for(self, place: int) -> bool:
-        """Whether a helper has something to answer now."""
+        """Return whether a helper has something to answer now."""
         server, peer = self._server, self._peer(place)
         return server is not None and peer in server.outbox.clients and server.awaits(peer)
 

@@ -294,7 +294,8 @@ def _server(
 
 @contextmanager
 def _administered(run: LeaderRun, port: int | None) -> Iterator[tuple[socket.socket, str]]:
-    """The administration's socket, a file of mode 0600 in the folder; or a loopback port, and the token it asks for."""
+    """Yield the administration's socket, a file of mode 0600 in the folder; or a loopback port, and the token it asks
+    for."""
     if port is not None:
         path, token = run.folder.base / ADMIN_TOKEN, secrets.token_hex(32)
         with listening("127.0.0.1", port) as listener:

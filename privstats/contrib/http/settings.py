@@ -102,8 +102,8 @@ class Settings:
             raise LocalProtocolError(f'{FILE}: origins must be a list of https://HOST[:PORT], or ["*"] for every page')
         if _normal(self.address) in map(_normal, self.origins):
             raise LocalProtocolError(
-                f"{FILE}: the page has the leader's address, and who serves the page reads every answer: serve it from "
-                "an address of another party"
+                f"{FILE}: the page has the leader's address, and the server of the page reads every answer: serve it "
+                "from an address of another party"
             )
 
     @classmethod
@@ -126,7 +126,7 @@ class Settings:
         return cls(**_checked("the file", tables, cls), limits=Limits(**limits))
 
     def to_toml(self) -> str:
-        """The text of the file."""
+        """Return the text of the file."""
         table = {"version": _VERSION, "address": self.address, "closes": self.closes, "until": self.until}
         limits = {name: value for name, value in asdict(self.limits).items() if value != getattr(Limits(), name)}
         return tomli_w.dumps(
@@ -146,7 +146,7 @@ def _listed(limits: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _checked(where: str, table: object, kind: type[Any]) -> dict[str, Any]:
-    """The keys of a table, with lists as tuples; refuses what the class does not have, and what it needs."""
+    """Return the keys of a table, with lists as tuples; refuses what the class does not have, and what it needs."""
     known = {each.name: each for each in fields(kind) if each.name != "limits"}
     if not isinstance(table, dict):
         raise LocalProtocolError(f"{FILE}: {where} must be a table: write [{where}]")
@@ -160,7 +160,7 @@ def _checked(where: str, table: object, kind: type[Any]) -> dict[str, Any]:
 
 
 def _is_origin(text: str) -> bool:
-    """Whether this is a scheme, a host and maybe a port, as a browser writes an origin."""
+    """Return whether this is a scheme, a host and maybe a port, as a browser writes an origin."""
     try:
         parts = urlsplit(text)
         port = parts.port

@@ -142,7 +142,7 @@ def keep(home: Path, standing: Standing) -> None:
 
 
 def facts_of(home: Path, run: str, now: float | None = None) -> tuple[dict[str, Any], Supervision | None]:
-    """Names and values for the operator, and the process that leads, if one does.
+    """Return names and values for the operator, and the process that leads, if one does.
 
     Args:
         home: the leader's folder.

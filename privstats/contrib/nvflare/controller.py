@@ -87,7 +87,6 @@ class PrivstatsController(Controller):
         return run_releases(host, transport, deadlines, again=_AGAIN, say=say, sleep=_rest)
 
     def _say(self, fl_ctx: FLContext, line: str) -> None:
-        """A line to FLARE's own log, which the server's operator reads."""
         self.log_info(fl_ctx, printable(line))
 
 

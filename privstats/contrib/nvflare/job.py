@@ -70,7 +70,7 @@ def write_job(
 
 
 def pack(word: str, data: bytes) -> Shareable:
-    """A task's data, or its result."""
+    """Return a task's data, or its result."""
     return Shareable({_WORD: word, _DATA: bytes(data)})
 
 

@@ -1,13 +1,13 @@
 """Tasks on a Dask cluster of one's own: moments of a party's records, and sums of a leader's settled parts.
 
-Of records, each partition is measured in place and the moments are added up. This engine masks nothing, so the cluster
+Each partition of records is measured in place and the moments are added up. This engine masks nothing, so the cluster
 must be the party's own. The result equals ``measure`` of all records and goes to ``session`` in the same way.
 
 A partition's moments are a value, and values are added as a tree. A Dask task that is run again, because its worker
 died, replaces its value; a sum that every finished task adds itself to would count it twice. The tree has one node
 for eight, so no machine holds all parts.
 
-Of a leader's parts, a task reads one object of a store, opens the bodies in it and returns one vector of the ring.
+For a leader's parts, a task reads one object of a store, opens the bodies in it and returns one vector of the ring.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from privstats.secagg.protocols import PROTOCOLS
 _PARTS = "contrib.parts.dask.PartTasks"
 _CONNECT_SECONDS = 20
 _SAFE = ["dask", "msgpack", "error"]
-"""What a result of the cluster may be: no object that runs code where it is read."""
+"""Serialisations accepted in results of the cluster: none runs code when it is read."""
 
 _FAN_IN = 8
 _BY = "contrib.parts.dask.measure"
@@ -71,7 +71,8 @@ def measure(
     unreadable: Unreadable = "refuse",
     progress: bool = False,
 ) -> Moments:
-    """Exact moments of records that a Dask cluster holds; ``==`` to ``privstats.measure`` of all of them together.
+    """Return exact moments of records that a Dask cluster holds; ``==`` to ``privstats.measure`` of all of them
+    together.
 
     It runs on the current ``distributed.Client``, or on Dask's local scheduler. Each partition is one task, and its
     moments are a value at one place of a tree of sums: a task that is run again, because its worker died or lost its
@@ -123,7 +124,7 @@ def measure(
 
 
 def _measured(known: tuple[Schema, Published | None], unreadable: Unreadable, place: int, *part: Any) -> Moments | None:
-    """One task: the moments of one partition; None for a bag's partition without a batch."""
+    """Return one task: the moments of one partition; None for a bag's partition without a batch."""
     schema, published = known
     try:
         if len(part) == 2:
@@ -214,7 +215,6 @@ def _computed(total: Any, progress: bool) -> Any:
 
 
 def _client() -> Any:
-    """Return the current client, or None."""
     try:
         return optional_dependencies.load("distributed", by=_BY).get_client()
     except ValueError:
@@ -278,7 +278,7 @@ class PartTasks:
             ) from None
 
     def submit(self, part: StoredPart, ring: Ring, keys: bytes) -> Any:
-        """A future of the part's packed sum.
+        """Return a future of the part's packed sum.
 
         Args:
             part: the object: bodies as they arrived, one behind the other.

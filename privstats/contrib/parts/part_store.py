@@ -75,7 +75,7 @@ class PartStore:
         with _in_a_sentence(f"a store of {url.partition('://')[0]} cannot be used"):
             self._files, path = _core().url_to_fs(url)
         self._home = posixpath.join(path, run)
-        full = self._files.unstrip_protocol(path)  # of a folder that was named from here, from anywhere
+        full = self._files.unstrip_protocol(path)  # absolute, so that every process finds the folder
         self._url = posixpath.join(full if full.startswith("file:") else url, run)
 
     def put(self, number: int, pieces: Iterable[bytes | memoryview]) -> StoredPart:
@@ -109,7 +109,7 @@ class PartStore:
 
 
 def content_of(part: StoredPart) -> bytes:
-    """All bytes of an object.
+    """Return all bytes of an object.
 
     Raises:
         StoreError: it is missing, shorter or longer, or another one than was written; the sentence names it.
@@ -139,7 +139,7 @@ def _core() -> Any:
 
 @contextmanager
 def _in_a_sentence(what: str) -> Iterator[None]:
-    """Every error of a store as a sentence: each kind of store has errors of its own."""
+    """Yield every error of a store as a sentence: each kind of store has errors of its own."""
     try:
         yield
     except PrivstatsError:

@@ -40,7 +40,7 @@ class Tasks(Protocol):
     """Sums objects: ``contrib.parts.dask.PartTasks``."""
 
     def submit(self, part: StoredPart, ring: Any, keys: bytes) -> Any:
-        """A future of the packed sum."""
+        """Return a future of the packed sum."""
         ...
 
     def close(self) -> None:

@@ -47,7 +47,6 @@ class _ClassHead(Constraint):
     """A classification head."""
 
     def admits(self, value: Any) -> bool:
-        """An instance, fitted or not."""
         return isinstance(value, ClassHead)
 
     def __str__(self) -> str:
@@ -265,7 +264,7 @@ class Personal(Classifier):
         return [self._held_out(candidate, index, train, held) for candidate in candidates]
 
     def _held_out(self, rows: Array, index: NDArray[np.intp], train: NDArray[np.intp], held: NDArray[np.intp]) -> Array:
-        """Log-probability of every held-out label, with the prior of the training records."""
+        """Return the log-probability of every held-out label, with the prior of the training records."""
         logs = self._log_probabilities(_logs(self.head, rows) + self._log_ratio(index[train]))
         return logs[np.arange(len(held)), index[held]]
 
@@ -392,5 +391,5 @@ def _indices(head: ClassHead, y: Any, records: int) -> NDArray[np.intp]:
 
 
 def _logs(head: ClassHead, rows: Array) -> Array:
-    """Log-probabilities of a head for rows behind its public map, finite."""
+    """Return the log-probabilities of a head for rows behind its public map, finite."""
     return np.maximum(head._log_probabilities(head.rule_.scores(rows)), _LEAST_LOG)

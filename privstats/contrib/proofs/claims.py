@@ -28,7 +28,7 @@ from privstats.plan.cohort import Headroom
 from privstats.schema import Schema
 
 Sums: TypeAlias = Literal["classes", "class means", "classes apart", "folds", "tables", "norms"]
-"""Which sums a statement reads: N, A and B; N and A; N, A and S; a regression's folds; tables of counts; norms."""
+"""Sums that a statement reads: N, A and B; N and A; N, A and S; a regression's folds; tables of counts; norms."""
 
 _VERSION = "proof/1"
 _WORD = 8

@@ -37,11 +37,11 @@ _WORD = 8
 def reduced(values: Field) -> Field:
     """Any words as elements: one fold, one subtraction."""
     folded = (values & _P) + (values >> np.uint64(BITS))
-    return np.minimum(folded, folded - _P)  # what is below p wraps to something larger
+    return np.minimum(folded, folded - _P)  # numbers below p wrap to larger ones
 
 
 def checked(values: Field) -> Field:
-    """Words received from other parties, after the check that they are elements.
+    """Return words received from other parties, after the check that they are elements.
 
     Raises:
         ValueError: one is p or more; ``add`` would be wrong on it.
@@ -62,7 +62,7 @@ def elements(values: Integers) -> Field:
 
 
 def lift(values: Field) -> Integers:
-    """Elements as the whole numbers between -p/2 and p/2 that they stand for."""
+    """Return elements as the whole numbers between -p/2 and p/2 that they stand for."""
     signed = values.astype(np.int64)
     return np.asarray(np.where(values > _P >> np.uint64(1), signed - np.int64(P), signed))
 
@@ -107,7 +107,7 @@ def totals(values: Field) -> Field:
 
 
 def grouped(values: Field, starts: NDArray[np.intp]) -> Field:
-    """Sums of runs of elements, each from its start to the next one's; no run is empty."""
+    """Return the sums of runs of elements, each from its start to the next one's; no run is empty."""
     low = np.add.reduceat(values & _LOW32, starts)
     high = np.add.reduceat(values >> np.uint64(32), starts)
     return _joined(low, high)
@@ -171,7 +171,7 @@ def stream(key: bytes, size: int) -> Field:
 
 
 def without_p(words: Field, further: Field) -> Field:
-    """Words of 61 bits, those that are p replaced in order by the first of the further ones that are not."""
+    """Return the words of 61 bits, those that are p replaced in order by the first of the further ones that are not."""
     places = np.flatnonzero(words == _P)
     out = words.copy()
     out[places] = further[further != _P][: places.size]

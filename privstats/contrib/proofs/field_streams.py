@@ -78,7 +78,7 @@ class FieldStreams:
         self._group.of(total).pack_into(out)
 
     def uncover(self, total: RingVector, answers: Mapping[int, bytes | memoryview], survivors: int) -> RingVector:  # noqa: ARG002
-        """Total and answers, added up.
+        """Return the total and answers, added up.
 
         Raises:
             ValueError: an answer holds a word that is no element of the field; the leader has refused such answers.

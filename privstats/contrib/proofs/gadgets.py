@@ -172,7 +172,6 @@ def _inverse_zeros(count: int) -> Field:
 
 
 def _zero(count: int, point: int) -> int:
-    """Return V at a point."""
     out = 1
     for k in range(1, count + 1):
         out = out * (point - k) % P

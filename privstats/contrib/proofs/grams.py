@@ -34,7 +34,7 @@ Indices = NDArray[np.intp]
 Whole = NDArray[np.float64]
 """Whole numbers below 2**53 in doubles, so that products of matrices are exact and go through BLAS."""
 _TRIES = 80  # each fails with about one half where the expected error is within its bound: see docs
-_SMALLEST = 1e-11  # of the largest eigenvalue: below, a direction of whole-numbered sums is rounding
+_SMALLEST = 1e-11  # share of the largest eigenvalue below which a direction of integer sums is rounding
 _RELATIVE, _ABSOLUTE = 2.0**-46, 2.0**-20
 _FRACTION = 1.0 / (1 << 61)
 
@@ -208,7 +208,7 @@ def _doubled(values: Field, where: NDArray[np.bool_]) -> Field:
 def candidates(
     blocks: Whole, places: NDArray[np.bool_], coins: Callable[[int, int], Field]
 ) -> Iterator[tuple[Integers, Integers]]:
-    """Factors and what they leave: L rounded to the nearest first, then up or down at random, without bias.
+    """Yield factors and what they leave: L rounded to the nearest first, then up or down at random, without bias.
 
     Args:
         blocks: symmetric blocks of whole numbers, ``(blocks, width, width)``; all partial sums of their factors'

@@ -241,7 +241,8 @@ class Moments(Statement):
 
 
 def _symmetric(features: int, first: int, blocks: int = 1) -> Indices:
-    """Indices of the lower triangles of blocks that travel as all diagonals, then all strict upper triangles by row."""
+    """Return the indices of the lower triangles of blocks that travel as all diagonals, then all strict upper triangles
+    by row."""
     row, column = np.tril_indices(features)
     off = features * (features - 1) // 2
     upper = column * features - column * (column + 1) // 2 + row - column - 1

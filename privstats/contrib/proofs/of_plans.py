@@ -24,7 +24,7 @@ _LEAST_GRID_BITS = 6  # a count's 4,096 steps must divide 4**grid_bits
 _MOST_ENTRIES = 1_000_000
 _MOST_CELLS = 10_000  # each costs a member some 70 microseconds for every report
 _MOST_HIDDEN = 512  # features of N and A alone: a client proves them with a second moment, which it does not send
-_SMALL = 1 / 10  # of the records of a claim, or one record: what its tolerance may be worth
+_SMALL = 1 / 10  # limit on a claim's tolerance, as a share of its records
 
 
 def claim_of(
@@ -173,7 +173,7 @@ _STATEMENTS: Mapping[tuple[str, Level], Callable[[Any, Validity, bool], Claim]] 
     ("counts", "norm"): _no_table_norms,
     ("scoring", "norm"): _no_table_norms,
 }
-"""By the schema's task and the level; what has no row is refused."""
+"""Statements by the schema's task and the level; other combinations are refused."""
 _NONE: Mapping[Level, Callable[[Schema, Validity, bool], NoReturn]] = {"moments": _no_moments, "norm": _no_norms}
 
 

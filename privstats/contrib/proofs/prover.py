@@ -61,7 +61,7 @@ class Proof:
 
 
 def prove(statement: Statement, x: Field, witness: Field, secrets: Secrets) -> Proof:
-    """The report of an honest client.
+    """Return the report of an honest client.
 
     Raises:
         DataError: 64 blinds gave no report: entries and witness do not keep the statement.

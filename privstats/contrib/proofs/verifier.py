@@ -129,7 +129,7 @@ def bad_parts(statement: Statement, body: Field, blind: bytes, signed: Transcrip
 
 
 def answer_size(statement: Statement) -> int:
-    """Elements of an answer: per Gram w and q, the zero, f of every row, three of h."""
+    """Return the elements of an answer: per Gram w and q, the zero, f of every row, three of h."""
     return sum(gram.columns + 1 for gram in statement.grams) + 1 + statement.rows + 3
 
 

@@ -27,7 +27,9 @@ Epochs = Annotated[int, option("How many epochs there will be.")]
 Mechanism = Annotated[str, option("increments, tree or square-root.")]
 Deletions = Annotated[bool, option("Records may leave again.", flag="--deletions")]
 Repeats = Annotated[int, option("How often records may be sent again without proof.")]
-Disclosing = Annotated[bool, option("Deletions without noise, which show who left.", flag="--allow-disclosing-leavers")]
+Disclosing = Annotated[
+    bool, option("Deletions without noise, which disclose who left.", flag="--allow-disclosing-leavers")
+]
 
 _COURSE = "course.toml"  # the file of a stream in folders that are used between machines
 

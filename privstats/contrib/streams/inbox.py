@@ -63,7 +63,7 @@ class Batch:
 
 
 def read_batch(path: Path) -> Batch:
-    """The batch in a file.
+    """Return the batch in a file.
 
     Raises:
         DataError: it cannot be read, is no such file, or holds arrays of different lengths.
@@ -86,7 +86,7 @@ def read_batch(path: Path) -> Batch:
 
 
 def picked(batches: Mapping[int, Batch], ids: Collection[str]) -> tuple[NDArray[Any], NDArray[Any]] | None:
-    """The rows and labels of these records, in the order of their epochs; None where there are none."""
+    """Return the rows and labels of these records, in the order of their epochs; None where there are none."""
     wanted, parts = set(ids), []
     for batch in batches.values():
         rows = [place for place, record in enumerate(batch.ids) if record in wanted]
@@ -98,7 +98,7 @@ def picked(batches: Mapping[int, Batch], ids: Collection[str]) -> tuple[NDArray[
 
 
 def _joined(parts: Sequence[NDArray[Any]]) -> NDArray[Any]:
-    """Arrays one after the other; each value keeps its type, which that of another day would change."""
+    """Return arrays one after the other; each value keeps its type, which that of another day would change."""
     if len({part.dtype for part in parts}) == 1:
         return np.concatenate(parts)
     return np.concatenate([np.fromiter(part.reshape(-1), object, part.size).reshape(part.shape) for part in parts])
@@ -116,7 +116,7 @@ def written_apart(earlier: Collection[str], ids: Collection[str]) -> int:
 
 
 def _plain(record: str) -> str:
-    """A whole number in its shortest form, of any length; another text in NFC, without spaces around."""
+    """Return a whole number in its shortest form, of any length; another text in NFC, without spaces around."""
     text = unicodedata.normalize("NFC", record).strip()
     number = _INTEGER.fullmatch(text)
     return text if number is None else ("-" if number["sign"] == "-" else "") + number["digits"]
@@ -146,11 +146,11 @@ class RecordInbox:
     _read: dict[int, Batch] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def path(self, number: int) -> Path:
-        """The file of a batch."""
+        """Return the file of a batch."""
         return self.home / _RECORDS / f"{number}.npz"
 
     def batches(self) -> Mapping[int, Batch]:
-        """Every batch, by number.
+        """Return every batch, by number.
 
         Raises:
             DataError: one cannot be read.
@@ -223,11 +223,11 @@ class RecordInbox:
         return len(ids)
 
     def due(self, registry: RecordRegistry, place: int) -> int:
-        """Records that a node at this one's level has to carry, entering and leaving together."""
-        return registry.pending(place, ()).missing  # of no records at hand all are missing
+        """Return the records that a node at this one's level has to carry, entering and leaving together."""
+        return registry.pending(place, ()).missing  # with no records at hand all are missing
 
     def carried(self, registry: RecordRegistry, place: int) -> int:
-        """Records that a node's vector holds."""
+        """Return the records that a node's vector holds."""
         return len(RegistryLog(registry.ledger, registry.entry).carried(place))
 
     def _check_unit(self, who: str, batch: Batch) -> None:
@@ -317,7 +317,7 @@ class RecordInbox:
         return batch
 
     def _file_for(self, number: int) -> Path:
-        """The file of a batch, in an existing folder."""
+        """Return the file of a batch, in an existing folder."""
         place = self.path(number)
         try:
             place.parent.mkdir(mode=0o700, exist_ok=True)
@@ -347,7 +347,7 @@ class RecordInbox:
         registry.enter(batch.ids)
 
     def pending(self, registry: RecordRegistry, node: int) -> Pending:
-        """The changes that a round must carry; without a promise up to :attr:`room`, leaving records first.
+        """Return the changes that a round must carry; without a promise up to :attr:`room`, leaving records first.
 
         Under a promise nothing is postponed: one record more would move others between rounds, and would cost for all
         of them.
@@ -359,7 +359,7 @@ class RecordInbox:
         return replace(pending, entering=pending.entering[: self.room - len(leaving)], leaving=leaving)
 
     def change(self, registry: RecordRegistry, pending: Pending) -> MomentsDelta:
-        """The pending changes, measured.
+        """Return the pending changes, measured.
 
         Raises:
             DataError: they cannot be measured, a batch is missing, or there is no :attr:`room` for them.
@@ -424,19 +424,18 @@ class PersonInbox(RecordInbox):
         return sum(min(rows.get(name, 0), most) for name in ids)
 
     def due(self, registry: RecordRegistry, place: int) -> int:
-        """Records that a node at this one's level has to carry, entering and leaving together."""
+        """Return the records that a node at this one's level has to carry, entering and leaving together."""
         pending = registry.pending(place, [name for each in self.batches().values() for name in each.names])
         return self.weigh(pending.entering) + self.weigh(pending.leaving) + pending.missing
 
     def carried(self, registry: RecordRegistry, place: int) -> int:
-        """Records that a node's vector holds."""
+        """Return the records that a node's vector holds."""
         held = set(RegistryLog(registry.ledger, registry.entry).carried(place))
         names = [name for each in self.batches().values() for name in each.names]
         keys = record_keys(registry.secret, names)
         return self.weigh([name for key, name in zip(keys, names, strict=True) if key in held])
 
     def _rows(self, batch: Batch | None) -> Mapping[str, int]:
-        """Return the number of rows of each person."""
         batches = self.batches().values() if batch is None else (batch,)
         rows: dict[str, int] = {}
         for name in (name for each in batches for name in each.ids):
@@ -448,7 +447,7 @@ class PersonInbox(RecordInbox):
         before = [each for at, each in self.batches().items() if number is None or at < number]
         admitted, remarks = _first(batch, {name for each in before for name in each.names}, self._names)
         if not admitted.ids and not admitted.leave and remarks:
-            raise DataError(f"{who} brings nobody new and nobody who leaves: {'; '.join(remarks)}")
+            raise DataError(f"{who} brings no one new and no one who leaves: {'; '.join(remarks)}")
         for remark in remarks:
             warnings.warn(f"of {who} {remark}", UnreadableRecordsWarning, stacklevel=4)
         return admitted
@@ -495,14 +494,14 @@ def _first(
     """
     names, leave = named(batch.ids), named(batch.leave)
     if None in leave:
-        raise DataError("leave holds an id that says of nobody who that is; give whole numbers or texts")
+        raise DataError("leave holds an id that names no person; give whole numbers or texts")
     again = [name for name in names if name in seen]
     rows = [place for place, name in enumerate(names) if name is not None and name not in seen]
     remarks = []
     if unnamed := names.count(None):
         remarks.append(
-            f"{unnamed} rows say of nobody whose they are, and are left out: put a letter before ids that are dates, "
-            "times, truths or fractions"
+            f"{unnamed} rows have an id that names no person, and are left out: put a letter before ids that are "
+            "dates, times, truths or fractions"
         )
     if again:
         remarks.append(

@@ -164,7 +164,7 @@ def _arrived(path: Path, stream: Stream, epoch: int, changes: Path) -> None:
         source, stored = changes / f"{party}.npz", box.path(epoch)
         batch = read_batch(source)
         if stored.exists():
-            box.check(f"party {party}", batch, epoch)  # it is among what waits
+            box.check(f"party {party}", batch, epoch)  # the batch is among those that wait
         else:
             box.check(f"party {party}", batch, epoch, partial(waiting, Folder.open(path / str(party))))
         if not stored.exists():

@@ -214,6 +214,6 @@ class PersonDelta(MomentsDelta):
 
     def settled(self) -> PersonMoments:
         """Return the sums over the remaining persons, where this is the sum of all changes."""
-        from privstats.moments.persons import PersonMoments  # of plans of persons alone
+        from privstats.moments.persons import PersonMoments  # used only for plans of persons
 
         return PersonMoments(self.schema, self.arrays, self.clip, persons=self.entered - self.left)

@@ -123,7 +123,7 @@ class Changes:
     def obsolete_rounds(self, folder: Folder, place: int) -> Collection[int]:
         """Return rounds without a sent upload, and the last one, because the server no longer requests its answers."""
         last = [each for each in folder.rounds if each < place][-1:]
-        unsent = registry_of(folder).taken if _is_client(folder) and _spent(folder) else ()
+        unsent = registry_of(folder).begun if _is_client(folder) and _spent(folder) else ()
         return tuple(each for each in {*unsent, *last} if each != place)
 
 
@@ -167,7 +167,8 @@ def standing(folder: Folder) -> Standing:
 
 
 def waiting(folder: Folder, leave: Collection[str] = ()) -> int:
-    """Records that the next round of a stream already carries, entering and leaving together; the most at any level.
+    """Return the records that the next round of a stream already carries, entering and leaving together; the most at
+    any level.
 
     A node of a tree holds all records of the epochs under it, so what is brought must fit into every level's next node:
     refused there, the party would be missing from that sum, and everybody would see it.

@@ -1,6 +1,6 @@
 """The rows of persons, and a digest of all rows of each: what enters a stream is what leaves it.
 
-What a person adds, and the digest, follow from the values of that person's rows, each read by itself: not from other
+A person's contribution and digest follow from the values of that person's rows, each read by itself: not from other
 rows, their order, their container or its type. Ids and rows stay in this process.
 """
 
@@ -97,14 +97,14 @@ class PersonRows:
         return {name: hashlib.sha256(b"".join(sorted(result))).digest() for name, result in rows.items()}
 
     def only(self, names: Collection[str]) -> PersonRows:
-        """The rows of these persons."""
+        """Return the rows of these persons."""
         wanted = set(names)
         places = [place for place, name in enumerate(self.persons) if name in wanted]
         X, y = rows_at(self.X, self.y, np.array(places, np.intp))
         return PersonRows(X, y, tuple(self.persons[place] for place in places), rule=self.rule)
 
     def without(self, names: Collection[str]) -> PersonRows:
-        """The rows of all others."""
+        """Return the rows of all others."""
         return self.only(set(self.sizes).difference(names))
 
     def measured(self, schema: Schema, clip: Clip, unreadable: Unreadable) -> PersonMoments:
@@ -122,7 +122,8 @@ class PersonRows:
 
 
 def _held(name: str, values: Any) -> Any:
-    """Arrays of what has one type by itself; lists and frames as they are, for one array would give all values one.
+    """Return the arrays of what has one type by itself; lists and frames as they are, for one array would give all
+    values one.
 
     A list stays a list even where all its values are numbers: its rows have the plan's width or are broken, and the
     plan comes later. An array would take its width from the rows.
@@ -163,7 +164,6 @@ def _row_digests(X: Any, y: Any) -> list[bytes]:
 
 
 def _columns(values: Any) -> Sequence[Readings]:
-    """Return the readings of each column of what is no list."""
     rows = ordered_columns(values, None, gaps=True)
     if isinstance(rows, ReadRows):
         return rows.readings
@@ -172,7 +172,6 @@ def _columns(values: Any) -> Sequence[Readings]:
 
 
 def _cells(values: Any) -> list[Sequence[Any]]:
-    """Return the cells of every row, each unchanged."""
     if is_list(values):
         return [(row,) if (entries := row_entries(row)) is None else entries for row in values]
     columns = [column.plain for column in _columns(values)] if len(values) else []
@@ -188,5 +187,5 @@ def _read(cells: list[Any]) -> bytes:
 
 
 def _encoded(numbers: NDArray[np.float64]) -> bytes:
-    """Numbers as bytes, with one zero, and one form of what is none."""
+    """Return numbers as bytes, with one zero, and one form of what is none."""
     return (np.where(np.isfinite(numbers), numbers, np.nan) + 0.0).tobytes()

@@ -92,7 +92,7 @@ class RecordRegistry:
 
     @classmethod
     def open(cls, stream: Stream, ledger: Ledger, entry: Spend, secret: bytes) -> RecordRegistry:
-        """The registry of a stream's run, created on first use; all of its rows are verified against the chain.
+        """Return the registry of a stream's run, created on first use; all of its rows are verified against the chain.
 
         Raises:
             LedgerError: rows were edited, the entry is another course's, the secret is not 32 bytes or not the one that
@@ -174,8 +174,8 @@ class RecordRegistry:
             return view.index.state(self.entry.id, key)
 
     def pending(self, node: int, ids: Collection[str]) -> Pending:
-        """The records that a node must carry: of those given, the ones that are in and not yet sent at its level, and
-        the ones that are gone and not yet subtracted there.
+        """Return the records that a node must carry: of those given, the ones that are in and not yet sent at its
+        level, and the ones that are gone and not yet subtracted there.
 
         Args:
             node: its place in the stream.
@@ -192,7 +192,7 @@ class RecordRegistry:
         return Pending(node, entering, leaving, missing=sum(map(len, due)) - len(entering) - len(leaving))
 
     def delta(self, pending: Pending, entering: Moments | None = None, leaving: Moments | None = None) -> MomentsDelta:
-        """The moments that a node carries, for ``session.client``.
+        """Return the moments that a node carries, for ``session.client``.
 
         Args:
             pending: the result of :meth:`pending`.
@@ -212,7 +212,7 @@ class RecordRegistry:
         return replace(change, entered=len(pending.entering), left=len(pending.leaving))
 
     def charge(self, plan: Plan, releases: Releases, pending: Pending) -> RegistryCharge:
-        """The charge with which ``session.client`` marks the node, and the records in its vector.
+        """Return the charge with which ``session.client`` marks the node, and the records in its vector.
 
         Raises:
             PlanError: the plan is not the next node's.
@@ -302,7 +302,7 @@ class RecordRegistry:
             changes.end(node, "returned")
 
     @property
-    def taken(self) -> tuple[int, ...]:
+    def begun(self) -> tuple[int, ...]:
         """The nodes that were begun and of which nothing was sent: each is given up with :meth:`withdraw`."""
         return tuple(node for node, end in self._log.register().ends.items() if end == "taken")
 
@@ -327,7 +327,7 @@ class RecordRegistry:
         return changes.register.uploads[node]
 
     def _due(self, view: View, level: int) -> tuple[set[bytes], set[bytes]]:
-        """The records that a node at ``level`` must add, and those that it must subtract."""
+        """Return the records that a node at ``level`` must add, and those that it must subtract."""
         return view.index.due(self.entry.id, level, self.stream.repeats)
 
     def _take(self, node: int, sends: tuple[Send, ...]) -> None:
@@ -465,7 +465,8 @@ class PersonRegistry(RecordRegistry):
         return self._log.register().rule
 
     def names_of(self, ids: Iterable[str]) -> list[str | None]:
-        """The persons of these ids, as ``person_ids.names_of``; under an earlier rule also who entered by it alone."""
+        """Return the persons of these ids, as ``person_ids.names_of``; under an earlier rule also who entered by it
+        alone."""
         names = names_of(list(ids))
         if self.rule == RULE:
             return names
@@ -490,12 +491,12 @@ class PersonRegistry(RecordRegistry):
         return super().pending(node, _named(ids, self.rule))
 
     def delta(self, pending: Pending, rows: PersonRows | None = None) -> MomentsDelta:  # type: ignore[override]
-        """The sums that a node carries, for ``session.client``.
+        """Return the sums that a node carries, for ``session.client``.
 
         Args:
             pending: the result of :meth:`pending`.
-            rows: all rows of its persons, entering and leaving; those of others are not read. Of a registry that an
-                earlier version opened, ``PersonRows.of(..., rule=registry.rule)``.
+            rows: all rows of its persons, entering and leaving; those of others are not read. For a registry that
+                an earlier version opened: ``PersonRows.of(..., rule=registry.rule)``.
 
         Raises:
             DataError: rows of one of them are missing, or are not those with which that person entered.
@@ -550,5 +551,5 @@ def _required(rows: object) -> PersonRows:
 def _named(ids: Iterable[str], rule: int = RULE) -> list[str]:
     result = names_of(list(ids), rule)
     if None in result:
-        raise LedgerError("an id says of nobody who that is: give whole numbers below 2**53, or texts")
+        raise LedgerError("an id names no person: give whole numbers below 2**53, or texts")
     return [name for name in result if name is not None]

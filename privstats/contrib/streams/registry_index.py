@@ -40,7 +40,7 @@ _INNER, _OUTER = (bytes(value ^ pad for value in range(256)) for pad in (0x36, 0
 """Byte tables with which HMAC (RFC 2104) turns its key into those of the inner and the outer hash."""
 
 SETTLED = ("returned", "lost")
-"""How a node ends without its records in the sum."""
+"""Ends of a node without its records in the sum."""
 
 State: TypeAlias = Literal["new", "in", "gone"]
 Way: TypeAlias = tuple[int, int]
@@ -326,7 +326,6 @@ class RegistryIndex:
         return folds, missing
 
     def _holds(self, folds: Mapping[int, Fold]) -> bool:
-        """Return whether the file's tables equal the fold."""
         sizes = [sum(len(fold.states) for fold in folds.values())]
         sizes.append(sum(len(counts) for fold in folds.values() for counts in fold.used.values()))
         counted = "SELECT (SELECT count(*) FROM main.registry_states), (SELECT count(*) FROM main.registry_sends)"
@@ -354,7 +353,6 @@ class RegistryIndex:
             self.apply(record, checked_body(self.log, number, record))
 
     def _changes(self) -> Iterator[tuple[int, Held]]:
-        """Yield the changes of all streams, by number."""
         return ((number, each) for number, each in enumerate(self.log.records, start=1) if isinstance(each, Held))
 
     def _records_of(self, record: Held) -> bytes:

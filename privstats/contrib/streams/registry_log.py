@@ -138,7 +138,7 @@ class RegistryLog:
 
     @contextmanager
     def looking(self, *, whole: bool = False) -> Iterator[View]:
-        """A consistent view of the recorded state.
+        """Yield a consistent view of the recorded state.
 
         Args:
             whole: verify every row against the chain; otherwise only where another program has written to the rows.
@@ -151,7 +151,7 @@ class RegistryLog:
 
     @contextmanager
     def changing(self) -> Iterator[Changes]:
-        """One exclusive transaction: read the recorded state, and write changes; all of them count, or none.
+        """Yield one exclusive transaction: read the recorded state, and write changes; all of them count, or none.
 
         Raises:
             LedgerError: as for :meth:`register`, or the disk failed. Nothing may be drawn or sent then.

@@ -27,7 +27,7 @@ from privstats.workflows.simulate import Dropouts, checked_dropouts, measured, s
 
 
 def simulated(stream: Stream, epochs: Any, dropouts: Any, rng: Generator | None) -> list[Release | None]:
-    """Every node of a stream; arguments as of ``simulate``.
+    """Return every node of a stream; arguments as of ``simulate``.
 
     Raises:
         DataError: not one list of shards per epoch, or shards that do not fit the plan.
@@ -93,8 +93,8 @@ class _Simulated:
         if epoch == 0:
             warn_if_clipped(*arrived, stacklevel=8)  # over the course's runner, to the caller of simulate
         changes = [each if isinstance(each, MomentsDelta) else MomentsDelta.of(each) for each in arrived]
-        left = sum(each.left for each in changes)
-        if left and not self.stream.deletions:
+        leavers = sum(each.left for each in changes)
+        if leavers and not self.stream.deletions:
             raise DataError(f"records leave in epoch {epoch} and the stream has no deletions; give deletions=True")
         self.owed = [[old + new for old, new in zip(level, changes, strict=True)] for level in self.owed]
 

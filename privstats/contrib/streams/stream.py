@@ -366,7 +366,7 @@ def weighed_release(
 
 
 def bytes_of_sums(sums: Sequence[Summed | None]) -> bytes:
-    """SHA-256 of every sum and list of clients, in order: what the noise of the last epoch is bound to."""
+    """Return the SHA-256 of every sum and list of clients, in order: what the noise of the last epoch is bound to."""
     content = [summed and (summed[0].pack(), summed[1]) for summed in sums]
     return hashlib.sha256(msgspec.msgpack.encode(content)).digest()
 
@@ -380,7 +380,6 @@ def _noise(plan: Plan, seed: bytes, sums: Sequence[Summed | None]) -> NDArray[np
 
 
 def _times(vector: RingVector, weight: int) -> RingVector:
-    """Return the vector times an integer, modulo the ring."""
     return RingVector(vector.ring, tuple(lane * lane.dtype.type(weight) for lane in vector.lanes))
 
 

@@ -27,7 +27,7 @@ def totals_of(home: Path, course: Course, key: Callable[[str], bytes]) -> Totals
         PlanError: it is no stream, so its rounds have no weights.
     """
     if not isinstance(course, Stream):
-        raise PlanError(f"a server weighs the sums of a stream only; {type(course).__name__} says that it weighs")
+        raise PlanError(f"a server weighs the sums of a stream only; {type(course).__name__} declares that it weighs")
     return Totals(home, course, key)
 
 

@@ -37,8 +37,8 @@ def merged(variable: Variable, counts: Array, sigma: float, levels: int) -> Vari
     if len(variable.values) < _FEWEST or (not variable.other and len(variable.values) <= levels):
         return variable
     order = np.argsort(-counts[: len(variable.values)], kind="stable")[:levels]
-    kept = [place for at, place in enumerate(order) if at < _FEWEST or counts[place] > _CLEAR * sigma]
-    return replace(variable, values=tuple(variable.values[place] for place in sorted(kept)), other=True)
+    clear = [place for at, place in enumerate(order) if at < _FEWEST or counts[place] > _CLEAR * sigma]
+    return replace(variable, values=tuple(variable.values[place] for place in sorted(clear)), other=True)
 
 
 def _edges(edges: tuple[float, ...], held: Array, levels: int) -> tuple[float, ...]:

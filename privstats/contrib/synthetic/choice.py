@@ -1,6 +1,6 @@
 """Choose the pairs of columns that are measured: a public rule over released counts, so it spends nothing.
 
-Source: McKenna, Mullins, Sheldon, Miklau, AIM (2022), whose score this is: how far a pair's table is from the model, in
+Source: McKenna, Mullins, Sheldon, Miklau, AIM (2022). Their score is the distance of a pair's table from the model, in
 records, less what its noise adds. There one curator draws a pair by its exact score. Here every pair has been released
 under the promise already, so the rule reads noisy tables and draws nothing.
 """
@@ -72,7 +72,7 @@ class Screened:
         hidden = away < _CHANCE * math.sqrt((1 - 2 / math.pi) * float(variance.sum()))
         return 0.0 if hidden else round(away, _DIGITS)
 
-    def given(self, b: int, a: int) -> Array:
+    def conditional(self, b: int, a: int) -> Array:
         """Return the probabilities of b given a, ``(cells of a, cells of b)``."""
         joint = self.shares[a, b] if a < b else self.shares[b, a].T
         sums = joint.sum(axis=1, keepdims=True)
@@ -100,18 +100,18 @@ def chosen_pairs(screened: Screened) -> tuple[Pair, ...]:
 
 
 def _worth(screened: Screened, ranked: Sequence[tuple[float, Pair]]) -> tuple[Pair, ...]:
-    """Return the first pairs whose scores exceed the noise by most; the best pair where none does."""
-    kept, gain, cells, best, worth = list[Pair](), 0.0, 0, 1, -math.inf
+    """Return the leading pairs with the largest total score above noise; the best pair where none exceeds it."""
+    selected, gain, cells, best, worth = list[Pair](), 0.0, 0, 1, -math.inf
     for score, pair in ranked:
-        if (kept and not score) or JunctionTree(screened.sizes, (*kept, pair)).cells > MAX_CELLS:
+        if (selected and not score) or JunctionTree(screened.sizes, (*selected, pair)).cells > MAX_CELLS:
             continue
-        kept.append(pair)
+        selected.append(pair)
         gain += score
         cells += math.prod(screened.sizes[each] for each in pair)
-        noise = _MEAN_ABSOLUTE * screened.noise * math.sqrt(len(kept)) * cells
+        noise = _MEAN_ABSOLUTE * screened.noise * math.sqrt(len(selected)) * cells
         if gain - NOISE_WEIGHT * noise > worth:
-            best, worth = len(kept), gain - NOISE_WEIGHT * noise
-    return tuple(sorted(kept[:best]))
+            best, worth = len(selected), gain - NOISE_WEIGHT * noise
+    return tuple(sorted(selected[:best]))
 
 
 def _ranked(scored: tuple[float, Pair]) -> tuple[float, Pair]:
@@ -131,14 +131,13 @@ def _tree(scores: Mapping[Pair, float], variables: int) -> tuple[Pair, ...]:
 def _along(screened: Screened, tree: Sequence[Pair], pair: Pair) -> Array:
     """Return a pair's shares as the tree explains them, along its path."""
     path = _path(tree, *pair)
-    steps = screened.given(path[1], path[0])
+    steps = screened.conditional(path[1], path[0])
     for before, after in pairwise(path[1:]):
-        steps = steps @ screened.given(after, before)
+        steps = steps @ screened.conditional(after, before)
     return screened.alone[pair[0]][:, None] * steps
 
 
 def _path(tree: Sequence[Pair], start: int, end: int) -> list[int]:
-    """Return the variables between two of a spanning tree, both included."""
     paths = [[start]]
     while paths[-1][-1] != end:
         path = paths.pop()
@@ -149,5 +148,5 @@ def _path(tree: Sequence[Pair], start: int, end: int) -> list[int]:
 
 def _shares(counts: Array) -> Array:
     positive = np.maximum(counts, 0.0)
-    whole = positive.sum()
-    return positive / whole if whole > 0 else np.full(counts.shape, 1 / counts.size)
+    total = positive.sum()
+    return positive / total if total > 0 else np.full(counts.shape, 1 / counts.size)

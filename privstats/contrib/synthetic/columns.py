@@ -28,7 +28,7 @@ _EPOCH = datetime(1970, 1, 1)
 
 @dataclass(frozen=True)
 class Hashed:
-    """A column of codes that nobody can list, counted by the bucket of a public hash.
+    """A column of codes without a public list of values, counted by the bucket of a public hash.
 
     Args:
         name: of the column.
@@ -73,8 +73,8 @@ class Hashed:
         out = np.full(len(readings.numbers), None, object)
         numbers, places = np.unique(readings.numbers[~np.isnan(readings.numbers)], return_inverse=True)
         if len(numbers):
-            found = np.array([self._hash(f"number {same(float(each)):.15g}") for each in numbers], object)
-            out[~np.isnan(readings.numbers)] = found[places]
+            hashed = np.array([self._hash(f"number {same(float(each)):.15g}") for each in numbers], object)
+            out[~np.isnan(readings.numbers)] = hashed[places]
         for at, text in readings.texts.items():
             out[at] = self._hash(f"text {text}")
         return out
@@ -92,7 +92,7 @@ def schema_of(columns: Sequence[Column]) -> CountSchema:
 
     Args:
         columns: numeric columns and dates need at least three public edges; the outer two are the range in which
-            values are drawn, and what lies beyond counts in the outer bins.
+            values are drawn, and values beyond it count in the outer bins.
 
     Raises:
         SchemaError: edges are missing, or a column is no declaration.

@@ -29,7 +29,7 @@ def synthesise(
     page: Annotated[Path | None, option("An HTML page to write: released tables next to the rows'.", "FILE")] = None,
     force: Force = False,
 ) -> None:
-    """Draw rows that belong to nobody from the released counts: they cost no budget, and may not be counted again.
+    """Draw rows of no real person from the released counts: they cost no budget, and may not be counted again.
 
     The text next to the file states the promise, the measured pairs, and how far the rows are from each released table.
     """

@@ -58,8 +58,8 @@ class Synthetic(Planned):
 
     Guarantee:
         All sessions together are mu-GDP with :attr:`mu`, for the unit and adjacency of the plan. Each session is a
-        ``CountSchema``, whose sensitivity depends on the number of its tables alone, and its noise is sized for its
-        own mu with the tables that it has. Cells and pairs are functions of released counts. Rows drawn from the
+        ``CountSchema`` with a sensitivity that depends on the number of its tables alone, and its noise is sized for
+        its own mu with the tables that it has. Cells and pairs are functions of released counts. Rows drawn from the
         releases are post-processing, so any number of rows keeps the same promise.
 
     Example:
@@ -155,7 +155,7 @@ class Synthetic(Planned):
         return (self.first, *screening, self._measuring(fine, self._neighbours if self.screens else self.all_pairs))
 
     def next(self, releases: Releases) -> Plan | None:
-        """The screening, then the chosen pairs, then nothing.
+        """Return the screening, then the chosen pairs, then nothing.
 
         Raises:
             PlanError: a release is of another plan than this course's.
@@ -182,7 +182,7 @@ class Synthetic(Planned):
         if release.plan != self._screening(screened):
             raise PlanError("release 1 is not of this course; give those of its own sessions, in order")
         tables = {(names.index(a), names.index(b)): table for (a, b), table in tables_of(release).items()}
-        found = chosen_pairs(
+        pairs = chosen_pairs(
             Screened(
                 tables,
                 release.sigma["T"],
@@ -190,13 +190,13 @@ class Synthetic(Planned):
                 self._noise(self._part(self._pairs_share), 1),
             )
         )
-        return tuple((names[a], names[b]) for a, b in found)
+        return tuple((names[a], names[b]) for a, b in pairs)
 
     def measurements(self, releases: Releases) -> tuple[tuple[Variable, ...], list[Measurement]]:
         """Return the model's variables and every released table as a measurement of their cells."""
         model, _ = self._cells(self._counts(releases))
         names = [variable.name for variable in model]
-        found = []
+        measurements = []
         for release in filter(None, releases):
             schema = release.plan.schema
             assert isinstance(schema, CountSchema)  # noqa: S101  of this course
@@ -206,8 +206,8 @@ class Synthetic(Planned):
                 counts, lumps = _in_cells(variables, own, counts)
                 merge = math.sqrt(_merged_size(variables, own))
                 places = tuple(names.index(name) for name in table)
-                found.append(Measurement(places, lumps, counts, release.sigma["T"] * merge))
-        return model, found
+                measurements.append(Measurement(places, lumps, counts, release.sigma["T"] * merge))
+        return model, measurements
 
     def _counts(self, releases: Releases) -> Release | None:
         release = releases[0] if releases else None
@@ -238,11 +238,11 @@ class Synthetic(Planned):
         return 1 - self.share - (self.screen if self.screens else 0.0)
 
     def _part(self, share: float) -> float:
-        """A session's mu^2 over that of the first session."""
+        """Return a session's mu^2 over that of the first session."""
         return share / self.share
 
     def _noise(self, part: float, tables: int) -> float:
-        """Noise of a count in a session of this many tables, up to the rounding of its promise."""
+        """Return the noise of a count in a session of this many tables, up to the rounding of its promise."""
         one = mu_of(self.plan) * math.sqrt(part)
         assert self.plan.noise is not None  # noqa: S101  a plan without DP has been refused
         own = self.plan.noise.released_sigma(self.plan.cohort.clients)["T"] * mu_of(self.plan)

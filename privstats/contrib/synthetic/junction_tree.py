@@ -57,17 +57,17 @@ class JunctionTree:
         for a, b in self.edges:
             near[a].add(b)
             near[b].add(a)
-        found: list[Clique] = []
+        cliques: list[Clique] = []
         while near:
             vertex = min(near, key=lambda each: (self._cells((each, *near[each])), each))
             around = near.pop(vertex)
-            found.append(tuple(sorted((vertex, *around))))
+            cliques.append(tuple(sorted((vertex, *around))))
             for a, b in combinations(sorted(around), 2):
                 near[a].add(b)
                 near[b].add(a)
             for each in around:
                 near[each].discard(vertex)
-        return tuple(each for each in found if not any(set(each) < set(other) for other in found))
+        return tuple(each for each in cliques if not any(set(each) < set(other) for other in cliques))
 
     @property
     def cells(self) -> int:

@@ -156,9 +156,9 @@ def systematic(groups: Codes, weights: Array, rng: np.random.Generator) -> Codes
     sums = np.cumsum(weights + np.finfo(np.float64).tiny, axis=1)
     sums /= sums[:, -1:]
     stacked = (sums + np.arange(len(weights))[:, None]).ravel()
-    found = np.searchsorted(stacked, where + at, side="right") - at * weights.shape[1]
+    places = np.searchsorted(stacked, where + at, side="right") - at * weights.shape[1]
     out = np.empty(rows, np.intp)
-    out[order] = np.clip(found, 0, weights.shape[1] - 1)
+    out[order] = np.clip(places, 0, weights.shape[1] - 1)
     return out
 
 
@@ -167,14 +167,14 @@ def fitted(sizes: tuple[int, ...], edges: Sequence[tuple[int, int]], measurement
 
     Args:
         sizes: cells of each variable.
-        edges: pairs of variables whose joint table the model holds.
+        edges: pairs of variables with a joint table in the model.
         measurements: noisy tables of one variable, or of an edge.
     """
     tree, records = JunctionTree(sizes, tuple(edges)), total(measurements)
     fit = _Fit(tree, records, tuple(measurements))
     options: Any = {"maxiter": _MAX_STEPS, "maxcor": 20, "ftol": _TOLERANCE}
-    found = minimize(fit.value, fit.start, jac=True, method="L-BFGS-B", options=options)
-    return Model(tree, tuple(fit.potentials(found.x)), records)
+    solution = minimize(fit.value, fit.start, jac=True, method="L-BFGS-B", options=options)
+    return Model(tree, tuple(fit.potentials(solution.x)), records)
 
 
 @dataclass(frozen=True, eq=False)

@@ -39,7 +39,7 @@ _LEVEL_NOISE, _LEVEL_TOTAL = 1.959963984540054, 2.241402727604947
 
 @dataclass(frozen=True, eq=False)
 class Distance:
-    """How far the synthetic rows are from the records in one released table.
+    """Distance of the synthetic rows from the records in one released table.
 
     Attributes:
         columns: one or two column names.
@@ -72,7 +72,7 @@ class SyntheticRows(Mapping[str, list[Any]]):
         drawn: each column's values; None where a value is missing. A value that the plan did not list is
             ``"other"``.
         promise: the promise of all sessions together, in words.
-        pairs: pairs of columns whose joint table was measured and is held by the model.
+        pairs: pairs of columns with a measured joint table, which the model reproduces.
         distances: of every released one-way and two-way table.
         records: estimated number of records in the sums.
 
@@ -141,7 +141,7 @@ def synthetic(
     """Draw rows from the maximum-entropy model under the released tables.
 
     Args:
-        course: whose releases these are.
+        course: the course of the releases.
         releases: of its sessions, in order; None for one without a sum.
         rows: number of rows, 1 to 10 million. The number of records is in the releases: ``.records``.
         seed: a whole number. The same releases and seed give the same rows; rows of several seeds cost nothing more.
@@ -267,10 +267,10 @@ def fit_of(course: Synthetic, releases: Releases) -> Fit:
 
 def promise_of(course: Synthetic) -> str:
     """Return the promise of all sessions together, in words."""
-    whole, privacy = total_of(course), course.plan.privacy
+    total, privacy = total_of(course), course.plan.privacy
     return (
-        f"epsilon {whole.epsilon:.4g} at delta {whole.delta:.3g} for one {privacy.unit} "  # type: ignore[union-attr]
-        f"({privacy.adjacency}) over {whole.sessions} sessions"  # type: ignore[union-attr]
+        f"epsilon {total.epsilon:.4g} at delta {total.delta:.3g} for one {privacy.unit} "  # type: ignore[union-attr]
+        f"({privacy.adjacency}) over {total.sessions} sessions"  # type: ignore[union-attr]
     )
 
 

@@ -22,13 +22,13 @@ from privstats.engines.network.operator_log import HOST
 from privstats.engines.network.status_file import ConnectionStatus
 
 CONNECTION = "privstats.connection"
-"""Where the state of a request's scope holds the :class:`AdmittedConnection` of its connection."""
+"""Key of the :class:`AdmittedConnection` in the state of a request's scope."""
 
 MOST_HEADER_BYTES = 16 << 10
 """The most bytes of a request before its body: its address and its headers."""
 
 PATIENCE_SECONDS = 20.0
-"""For TLS and a request's headers, for its body, and for an answer to be taken; longer for the time that bytes take."""
+"""Limit on TLS and a request's headers, on its body, and on reading an answer; bytes in transit extend it."""
 
 BYTES_A_SECOND = 16 << 10
 """The slowest line that is waited for: a piece of 5 MiB in some 6 minutes."""
@@ -58,7 +58,7 @@ K = TypeVar("K")
 
 
 def _nothing() -> None:
-    """A connection that has not been taken over yet."""
+    """Do nothing, for a connection that no protocol has taken over yet."""
 
 
 @dataclass(frozen=True)
@@ -142,7 +142,7 @@ class ConnectionLimiter:
         self._limits, self._clock, self._names = limits, clock, names
         self._proxies = frozenset(map(address_of, proxies))
         self._nodes: dict[AdmittedConnection, None] = {}
-        self._strangers: dict[AdmittedConnection, None] = {}  # both in the order of arrival, as each address' own
+        self._strangers: dict[AdmittedConnection, None] = {}  # in the order of arrival, as the lists by address are
         self._of_address: defaultdict[str, dict[AdmittedConnection, None]] = defaultdict(dict)
         self._of_node: Counter[bytes] = Counter()
         self._requests: Counter[bytes] = Counter()
@@ -157,7 +157,7 @@ class ConnectionLimiter:
         return ConnectionStatus(len(self._nodes), len(self._strangers), dict(sorted(self._closed.items())))
 
     def arrive(self, host: str) -> AdmittedConnection | None:
-        """A connection was accepted; None where it is to be closed at once.
+        """Register an accepted connection; return None where it is to be closed at once.
 
         Where the places are taken, the oldest stranger leaves; where all have just come, one by chance.
         """
@@ -205,7 +205,7 @@ class ConnectionLimiter:
         return secrets.choice([each for each in self._of_address.values() if len(each) == most])
 
     def introduce(self, admitted: AdmittedConnection) -> bool:
-        """Whether one more request of a key that is not registered is passed on: one a second, some at once."""
+        """Return whether one more request of a key that is not registered is passed on: one a second, some at once."""
         now = self._clock()
         if self._introduced > now + (_AT_ONCE - 1) * _BETWEEN_SECONDS:
             self.turn_away("unknown", admitted.host)
@@ -214,7 +214,7 @@ class ConnectionLimiter:
         return True
 
     def leave(self, admitted: AdmittedConnection) -> None:
-        """A connection has ended; a second time does nothing."""
+        """Note that a connection has ended; a second call does nothing."""
         if admitted in self._nodes:
             del self._nodes[admitted]
             if admitted.node is not None:
@@ -226,7 +226,7 @@ class ConnectionLimiter:
 
     @contextmanager
     def request(self, admitted: AdmittedConnection, node: bytes) -> Iterator[bool]:
-        """A request of a known key in this block, on a connection that is the key's from now on.
+        """Yield a request of a known key in this block, on a connection that is the key's from now on.
 
         The block's value is False where the node has too many connections, or requests at once, or this one is closed.
         """
@@ -242,7 +242,8 @@ class ConnectionLimiter:
             _take(self._requests, node)
 
     def prove(self, admitted: AdmittedConnection, node: bytes) -> bool:
-        """A known key has signed on this connection, which is the key's from now on; False where it has too many."""
+        """Assign the connection to a known key that has signed on it; return False where the key has too
+        many."""
         if admitted in self._nodes and (admitted.node == node or admitted.host in self._proxies):
             return True
         if self._of_node[node] >= self._limits.of_node or not (admitted in self._nodes or admitted in self._strangers):
@@ -253,7 +254,7 @@ class ConnectionLimiter:
         return True
 
     def forget(self, admitted: AdmittedConnection) -> bool:
-        """A connection is a stranger's again, the youngest; False where there is no place for it among them."""
+        """Make a connection a stranger's again, the youngest; return False where there is no place for it."""
         if admitted.node is None or admitted not in self._nodes:
             return True
         self.leave(admitted)
@@ -275,7 +276,7 @@ class ConnectionLimiter:
         return 2 * here <= places.of_address and 2 * len(self._strangers) <= places.strangers
 
     def allow(self, admitted: AdmittedConnection, size: int = 0) -> None:
-        """A connection may go on until ``size`` bytes have passed on a slow line."""
+        """Let a connection continue until ``size`` bytes have passed on a slow line."""
         admitted.until = self._clock() + PATIENCE_SECONDS + size / BYTES_A_SECOND
 
     def tick(self) -> None:
@@ -302,7 +303,7 @@ class ConnectionLimiter:
 
 
 def address_of(host: str) -> str:
-    """One address in one spelling; what is no address as it is.
+    """Return one address in one spelling; what is no address as it is.
 
     Example:
         >>> from privstats.engines.door.connection_limits import address_of
@@ -332,7 +333,7 @@ def network_of(host: str) -> str:
 
 
 def _take(counted: Counter[K], key: K) -> None:
-    """One less, without keys of nothing, which strangers could make by the million."""
+    """Count one less and drop a key at zero: strangers could create zero keys by the million."""
     counted[key] -= 1
     if not counted[key]:
         del counted[key]

@@ -26,7 +26,7 @@ _ACCEPTS_A_TURN = 64
 """Newcomers that are accepted before the event loop does its other work, which may be hundreds of requests."""
 _OF_THE_MACHINE = Limits(connections=128, strangers=128, of_address=128)
 _TLS_SECONDS: dict[str, Any] = {"ssl_handshake_timeout": 60, "ssl_shutdown_timeout": 1000}
-"""Both end later than the limiter closes, which says why."""
+"""Both limits end later than the limiter's, which reports the reason."""
 
 
 class DoorServer(uvicorn.Server):
@@ -145,7 +145,7 @@ class DoorServer(uvicorn.Server):
 class _Tls(sslproto.SSLProtocol):
     """asyncio's TLS with a buffer of 32 KiB in place of 256, which each connection holds from its first byte.
 
-    Of what was written it counts also what the connection below has not sent yet.
+    Its write buffer size includes bytes that the connection below has not sent yet.
     """
 
     max_size = 32 << 10

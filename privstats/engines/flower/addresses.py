@@ -158,7 +158,8 @@ def serve_both(fleet: str, home: Path, *, lifespan_config: Any) -> None:
 
 
 def _is_no_strangers_line(record: logging.LogRecord) -> bool:
-    """A log filter without uvicorn's warnings: a line for each request that is no HTTP, or wants another protocol."""
+    """Return a log filter without uvicorn's warnings: a line for each request that is no HTTP, or wants another
+    protocol."""
     return record.levelno != logging.WARNING
 
 

@@ -34,7 +34,7 @@ _OTHER_NAME = frozenset({62, 64})  # X509_V_ERR_HOSTNAME_MISMATCH, _IP_ADDRESS_M
 
 
 def check_authority(path: Path, *, remedy: str = _ASK) -> datetime:
-    """The time at which the last certificate of ``ca.pem`` ends; a file without one of today is refused.
+    """Return the time at which the last certificate of ``ca.pem`` ends; a file without one of today is refused.
 
     Args:
         path: the file.
@@ -50,7 +50,8 @@ def check_authority(path: Path, *, remedy: str = _ASK) -> datetime:
 
 
 def check_served(folder: Path) -> datetime:
-    """The time at which the first of ``ca.pem`` and ``server.pem`` ends; files that parties would refuse are refused.
+    """Return the time at which the first of ``ca.pem`` and ``server.pem`` ends; files that parties would refuse are
+    refused.
 
     Args:
         folder: holds ``ca.pem``, ``server.pem`` and ``server.key``.
@@ -96,7 +97,7 @@ def check_shown(superlink: str, authority: Path) -> datetime | None:
                 f"{superlink} does not speak TLS: is it the address for parties at which serve runs?"
             ) from None
         return None
-    except ValueError:  # of what no name server can be asked
+    except ValueError:  # a name that no name server accepts
         raise PrivstatsError(f"{host!r} is no host name or address: give --superlink HOST:PORT") from None
     except OSError:
         return None
@@ -127,7 +128,7 @@ def _trusting(authority: Path) -> ssl.SSLContext:
 
 def _showing(shown: Path, key: Path) -> ssl.SSLContext:
     def locked() -> str:
-        raise PrivstatsError(f"{key} has a passphrase, which nobody is there to type: write it without one")
+        raise PrivstatsError(f"{key} has a passphrase, which no one is there to type: write it without one")
 
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     try:
@@ -172,14 +173,15 @@ def _unfit(authority: Path, shown: Path, error: ssl.SSLCertVerificationError) ->
         )
     if error.verify_code in _NO_ISSUER:
         return (
-            f"{authority} has not signed {shown}: whoever trusts it refuses this server; give a folder whose three "
-            "files were made together"
+            f"{authority} has not signed {shown}: every party that trusts it refuses this server; give a folder whose "
+            "three files were made together"
         )
-    return f"whoever trusts {authority} refuses {shown} ({error.verify_message}): {_NEW}"
+    return f"every party that trusts {authority} refuses {shown} ({error.verify_message}): {_NEW}"
 
 
 def _refused(superlink: str, host: str, authority: Path, error: ssl.SSLCertVerificationError) -> str:
-    """Why a party's machine refuses what a server shows, from what it shows: words for people, and for no decision."""
+    """Return why a party's machine refuses what a server shows, from what it shows: words for people, and for no
+    decision."""
     what = f"the certificate that {superlink} shows"
     try:
         anything = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)

@@ -94,7 +94,7 @@ def write_certificates(
 
 
 def hosts_of(folder: Path) -> list[str]:
-    """The names and addresses that a folder's ``server.pem`` is for.
+    """Return the names and addresses that a folder's ``server.pem`` is for.
 
     Raises:
         PrivstatsError: the file cannot be read, is no certificate, or names nothing.
@@ -175,7 +175,7 @@ def check_node_key(path: Path) -> None:
 
 
 def public_node_key(path: Path) -> bytes:
-    """The public half of a node's key, in the bytes that tell keys apart.
+    """Return the public half of a node's key, in the bytes that tell keys apart.
 
     Raises:
         PrivstatsError: the file cannot be read, or is no public elliptic curve key in OpenSSH's format, such as an
@@ -314,7 +314,7 @@ def _public_keys(keys: Path) -> list[Path]:
 
 
 def _register(home: Path, path: Path) -> bool:
-    """Whether the node is new."""
+    """Return whether the node is new."""
     words = (*_FLWR, "supernode", "register", str(path.resolve()), "--name", path.stem, "--format", "json")
     environment = {**os.environ, "FLWR_HOME": str((home / ".flower").resolve()), "FLWR_DISABLE_UPDATE_CHECK": "1"}
     try:

@@ -207,7 +207,7 @@ def _counted(load: Callable[..., Any], object_ids: Any, pull_object_fn: Any) -> 
 
 
 def _one_sentence(record: logging.LogRecord) -> bool:
-    """A log filter that reduces an error of ours to its sentence, without a traceback."""
+    """Return a log filter that reduces an error of ours to its sentence, without a traceback."""
     raised = record.exc_info[1] if record.exc_info else None
     if isinstance(raised, PrivstatsError):
         record.msg, record.args, record.exc_info = str(raised), None, None
@@ -266,7 +266,7 @@ def _supernode() -> Callable[[], None]:
 
 
 def _child(module: str, name: str) -> Callable[[], None]:
-    """One of Flower's mains that ends when ``join``, or ``serve``, ends."""
+    """Return one of Flower's mains that ends when ``join``, or ``serve``, ends."""
     end_with(os.getppid())
     return _flower(module, name)
 

@@ -5,7 +5,7 @@ process that has loaded Flower and this library under the guards of ``entrypoint
 holds no key and no connection, and makes no generator: only the child does, which ends with its task.
 
 Flower's executor is given a stand-in for the module ``subprocess``, which sends the words of that one program here.
-The server has one thread, and a generator made before a fork refuses afterwards. What is loaded is frozen for the
+The server has one thread, and a generator made before a fork refuses afterwards. Loaded objects are frozen for the
 collector, and a child ends as one of ``multiprocessing`` does: a child that took its modules apart cost .3 processor
 seconds after its answer, three times the answer.
 """
@@ -118,8 +118,8 @@ def run_tasks(requests: int, program: Callable[[list[str]], object]) -> None:
 def _task(lines: BinaryIO, line: bytes, program: Callable[[list[str]], object]) -> None:
     """One task, in the child, which leaves the socket to its parent: if that dies, the executor must see it.
 
-    What the task, and a party's own script in it, registered for the end of the process is done: a temporary folder of
-    records is removed.
+    The functions that the task, and a party's own script in it, registered for the end of the process are called: a
+    temporary folder of records is removed.
     """
     lines.close()
     try:

@@ -178,7 +178,6 @@ def _run(host: Host, grid: Grid, deadlines: Deadlines) -> Releases:
 
 
 def _say(line: str) -> None:
-    """A line to Flower's own log, which an app's operator reads."""
     level = logging.WARNING if isinstance(line, operator_log.WarningLine) else logging.INFO
     logging.getLogger("flwr").log(level, "privstats: %s", printable(line))
 

@@ -55,8 +55,8 @@ _TURNED_AWAY = (
 )
 _CLOCK = "the SuperLink ended our connection without a reason: set this machine's clock (at most 5 s ahead)"
 _TLS = (
-    "the TLS handshake with the SuperLink failed, and its certificate is none that we would refuse: does a proxy stand "
-    "between us? Its own words are above"
+    "the TLS handshake with the SuperLink failed, and its certificate is none that we would refuse: is a proxy "
+    "between the two? Its own message is above"
 )
 _LOST = "the node has ended; starting it again"
 _PORT_IN_USE = "address already in use"
@@ -85,7 +85,7 @@ class Ending:
 
 
 def next_step(ending: Ending) -> tuple[bool, str]:
-    """Whether to start a node again that ended like this, and the sentence for its operator."""
+    """Return whether to start a node again that ended like this, and the sentence for its operator."""
     if ending.refused:
         return True, _TURNED_AWAY
     if ending.online:
@@ -290,7 +290,7 @@ def _sigterm_is_ctrl_c() -> Iterator[None]:
 def _must_exist(what: str, path: Path) -> None:
     try:
         missing = not path.is_file()
-    except OSError as error:  # of a folder that may not be looked into
+    except OSError as error:  # the folder is not readable
         raise PrivstatsError(f"cannot read {path}: {error.strerror}") from None
     if missing:
         raise PrivstatsError(f"there is no {what} at {path}; give a PEM file")

@@ -172,7 +172,7 @@ class NodeAuthentication:
         async def received() -> MutableMapping[str, Any]:
             message = await receive()
             if not message.get("more_body", False):
-                admitted.until = math.inf  # it is the server's turn
+                admitted.until = math.inf  # the server must answer now
             return message
 
         async def sent(message: MutableMapping[str, Any]) -> None:

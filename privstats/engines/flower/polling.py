@@ -93,7 +93,7 @@ class WakeUpPipe:
 
     @contextmanager
     def opened(self) -> Iterator[Self]:
-        """The pipe is there in this block, for this user only, in place of whatever had its name."""
+        """Provide the pipe in this block, for this user only, in place of any file of that name."""
         with suppress(OSError):
             self.path.unlink(missing_ok=True)
             os.mkfifo(self.path, 0o600)

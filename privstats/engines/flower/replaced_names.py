@@ -54,7 +54,7 @@ TESTED: Mapping[str, Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "flwr.supercore.corestate.sql_corestate": {"SqlCoreState._cleanup_expired_task_tokens": ("self",)},
     }
 )
-"""By module the names that are replaced, each with its parameters, which are those of all of :data:`MINORS`."""
+"""Replaced names by module, each with its parameters, which are equal in all of :data:`MINORS`."""
 
 
 def check_version() -> None:

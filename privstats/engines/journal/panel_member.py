@@ -195,7 +195,7 @@ class PanelMember(JournalBase):
     def _offering(
         cls, home: str | os.PathLike[str], key: bytes, identity: Identity, parameters: UploadParameters, roster: Roster
     ) -> Iterator[Self]:
-        """The member of a run that is new here; its lock is released if the block fails."""
+        """Yield the member of a run that is new here; its lock is released if the block fails."""
         check_key(key)
         require_member(parameters, identity)
         run = run_of(home, roster)
@@ -213,7 +213,7 @@ class PanelMember(JournalBase):
     def _resuming(
         cls, home: str | os.PathLike[str], key: bytes, identity: Identity, parameters: UploadParameters, roster: Roster
     ) -> Iterator[Self]:
-        """The member that an earlier process left; its lock is released if the block fails."""
+        """Yield the member that an earlier process left; its lock is released if the block fails."""
         check_key(key)
         require_member(parameters, identity)
         run = run_of(home, roster)

@@ -1,4 +1,4 @@
-"""Sums of a leader's settled parts that others make: the journal keeps a part's reports until its sum is in a snapshot.
+"""Sums of settled parts that other processes add up: the journal stores a part until a snapshot holds its sum.
 
 Nothing of a sum is written before that: after a kill the parts since the last snapshot wait once more, with the same
 reports, and their sums are made anew.

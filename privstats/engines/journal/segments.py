@@ -134,7 +134,7 @@ class Segments:
         if known is None:
             return False
         tail = self._log.tail(known)
-        self._require_all(self.live, tail.found, known)
+        self._require_all(self.live, tail.present, known)
         if not tail.size:
             return False
         self.begin(closed=(*self.closed, (self.live, known)) if known else self.closed)

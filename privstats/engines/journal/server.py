@@ -283,7 +283,7 @@ class JournaledServer(PartSums):
         """Receive a group of messages with one wait for the disk; when it returns, all that it accepted are on disk.
 
         A refusal of one message of the group may rest on another of it, so none of the answers may be sent earlier.
-        What is to be sent to others afterwards is in :attr:`outbox`.
+        :attr:`outbox` holds the messages to send to others afterwards.
 
         Args:
             items: sender and message, in order of arrival.
@@ -319,7 +319,7 @@ class JournaledServer(PartSums):
         recent: list[tuple[int, bytes]] = []
         for sender, data in group:
             accepted, refusal = self._server.accepted, self._refusal(sender, data)
-            if refusal is not None and refusal.code == "busy" and recent:  # what is on disk is no longer in memory
+            if refusal is not None and refusal.code == "busy" and recent:  # messages on disk are no longer in memory
                 self._write(recent)
                 recent, refusal = [], self._refusal(sender, data)
             refusals.append(refusal)

@@ -29,7 +29,7 @@ _SENDER_BYTES = 4
 _LEAST_LIMIT = 1 << 20
 _GROUP, _GROUP_BYTES = 256, 8 << 20
 _SNAPSHOT_SHARE = 10
-"""A snapshot is written after so many times its bytes, so that snapshots are a tenth of what is written."""
+"""A snapshot is written after ten times its bytes, so that snapshots are a tenth of all bytes written."""
 
 
 class Snapshot(HiddenRepr, msgspec.Struct, frozen=True, omit_defaults=True):

@@ -93,7 +93,7 @@ class SessionContext:
         say: prints a line for the operator; a line never contains data.
         plan: the beginning of the plan's digest, for parties that run another plan.
         most: most bytes of one reply under that plan, see :func:`statements.most_bytes`.
-        said: lines already printed, which are not repeated.
+        printed: lines already printed, which are not repeated.
         watch: called with the state of a step whenever the loop has looked at it.
         refusals: number of refusals so far, by their code.
     """
@@ -105,7 +105,7 @@ class SessionContext:
     say: Say
     plan: str
     most: int
-    said: set[tuple[int, str]] = field(default_factory=set)
+    printed: set[tuple[int, str]] = field(default_factory=set)
     watch: Callable[[StepProgress], None] = lambda _: None
     refusals: Counter[str] = field(default_factory=Counter)
 
@@ -120,8 +120,8 @@ class SessionContext:
 
     def once(self, node: int, line: str) -> None:
         """Print a line about a node, unless it was printed before."""
-        if (node, line) not in self.said:
-            self.said.add((node, line))
+        if (node, line) not in self.printed:
+            self.printed.add((node, line))
             self.say(WarningLine(line))
 
     def tell_suspicions(self, faults: Sequence[RemoteProtocolError]) -> None:
@@ -132,7 +132,7 @@ class SessionContext:
                 self.once(fault.peer, f"{title}, unproven, {fault.code} at step {fault.step}: {fault.detail}")
 
     def absent(self, queue: RequestQueue, places: Collection[int], online: Collection[int]) -> dict[int, str]:
-        """Why each of these places has not answered."""
+        """Return why each of these places has not answered."""
         return {place: self._why(queue, self.registry.node_of(place), online) for place in places}
 
     @staticmethod
@@ -278,14 +278,12 @@ class _Step:
             self._context.sleep(self._queue.pause)
 
     def report(self, step_status: StepStatus) -> StepReport:
-        """Return the step's report."""
         seconds, queue = self._context.clock() - self._began, self._queue
         return StepReport(
             step_status.step, step_status.answered, step_status.waiting_for, seconds, queue.sent, queue.received
         )
 
     def _look(self, missing: frozenset[int]) -> None:
-        """Show the step's state to the one who watches."""
         context, before = self._context, self.progress
         answered = before.answered
         if before.step == "" or before.missing.keys() != missing:
@@ -295,7 +293,7 @@ class _Step:
         context.watch(self.progress)
 
     def _wanted(self) -> frozenset[int]:
-        """All places with something to answer: those that the step waits for, and those asked in addition."""
+        """Return all places with something to answer: those that the step waits for, and those asked in addition."""
         awaited = (peer for peer in self._server.outbox.clients if self._server.awaits(peer))
         return self._server.waiting_for.union(awaited)
 

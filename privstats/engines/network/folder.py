@@ -52,7 +52,7 @@ UNNAMED = "records"
 """Name of the data set in the ledger, where the plan has no DP and no name was given."""
 
 _SERVERS_REMEDY = "keep only the one that is meant in it"
-_REMEDY = 'say in records.py which is meant, dataset = "..."'
+_REMEDY = 'say in records.py which one to charge, dataset = "..."'
 _NO_SUM, _AGREED = "without-a-sum", "agreed"
 _Lists: TypeAlias = dict[str, tuple[int, ...]]  # by the digests of the first plan, and of the clients on its roster
 T = TypeVar("T")
@@ -65,7 +65,7 @@ class Totals(Protocol):
         """Create, once, the seed of the noise of all rounds."""
 
     def weighed(self, summed: tuple[RingVector, tuple[int, ...]], before: Releases) -> Release:
-        """The release of the round after ``before``, of its exact sum and who is in it."""
+        """Return the release of the round after ``before``, of its exact sum and who is in it."""
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,7 @@ class Folder(FolderDocuments):
         return cls(known.home, known.course, known.roster, known.identity, *private_files(known.home))
 
     def round(self, place: int) -> RoundFolder:
-        """The folder of a round that this folder holds, for its session.
+        """Return the folder of a round that this folder holds, for its session.
 
         Raises:
             PlanError: its plan cannot be read.
@@ -110,7 +110,7 @@ class Folder(FolderDocuments):
         return self.round(place)
 
     def has_outcome(self, place: int) -> bool:
-        """Whether this folder holds a round's outcome."""
+        """Return whether this folder holds a round's outcome."""
         return any((self.path(place) / name).exists() for name in (_NO_SUM, RELEASE))
 
     def outcome_bytes(self, place: int) -> bytes | None:
@@ -142,13 +142,14 @@ class Folder(FolderDocuments):
             return Published.load(path)
 
     def values(self, place: int) -> Mapping[str, Values]:
-        """The published values of a round that this folder holds; none where it has none, or their file is damaged."""
+        """Return the published values of a round that this folder holds; none where it has none, or their file is
+        damaged."""
         with suppress(PlanError):
             return Published.load(beside(self.path(place) / PLAN)).read()
         return {}
 
     def release(self, place: int) -> Release | None:
-        """A round's outcome from its file; None where there was no sum.
+        """Return a round's outcome from its file; None where there was no sum.
 
         Raises:
             ReleaseError: the file is damaged, or the server on the roster has not signed it.
@@ -158,7 +159,7 @@ class Folder(FolderDocuments):
         return Release.load(self.path(place) / RELEASE, signed_by=self.roster.server)
 
     def releases_so_far(self) -> list[Release | None]:
-        """The rounds' outcomes, in order, as far as this folder holds them.
+        """Return the rounds' outcomes, in order, as far as this folder holds them.
 
         Raises:
             ReleaseError: a file is damaged, or the server on the roster has not signed it.
@@ -167,7 +168,7 @@ class Folder(FolderDocuments):
         return [self.release(place) for place in known]
 
     def entry(self, dataset: str) -> Spend:
-        """The whole course's spend in this ledger; it is spent now, unless it was before.
+        """Return the whole course's spend in this ledger; it is spent now, unless it was before.
 
         Raises:
             LedgerError: the cap would be exceeded, or the run's name was used for another purpose, or is not the next.
@@ -179,7 +180,6 @@ class Folder(FolderDocuments):
         return spend(self.course, self.ledger, dataset, roster.run)
 
     def _ensured(self, place: int) -> Path:
-        """The folder of one of several rounds, created if needed."""
         home = self.path(place)
         try:
             home.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -281,7 +281,7 @@ class RoundFolder:
         return [self.above.release(place) for place in range(self.place)]
 
     def charge(self, dataset: str | None, again: bool) -> Charge | RoundCharge:
-        """The charge of a party's session; a course is spent before its first round.
+        """Return the charge of a party's session; a course is spent before its first round.
 
         Args:
             dataset: the account, where ``records.py`` names one.
@@ -296,7 +296,7 @@ class RoundFolder:
         return RoundCharge(self.ledger, self.above.entry(account), self.place, self.plan.digest)
 
     def release_charge(self) -> Charging:
-        """The charge of the server's release; a course's round is marked already, which happens once.
+        """Return the charge of the server's release; a course's round is marked already, which happens once.
 
         A marked round needs no other charge: its journal, which holds the seed, draws once and gives the same release
         again.
@@ -350,7 +350,7 @@ class RoundFolder:
 
 
 def account_of(folder: RoundFolder, dataset: str | None = None, *, remedy: str = _REMEDY) -> str:
-    """The account of a folder's ledger: the named one, or the only one.
+    """Return the account of a folder's ledger: the named one, or the only one.
 
     Raises:
         LedgerError: there is none, or more than one.
@@ -374,7 +374,6 @@ def account_of(folder: RoundFolder, dataset: str | None = None, *, remedy: str =
 
 @contextmanager
 def _laid_down(path: Path, data: bytes) -> Iterator[Path]:
-    """A temporary file with these bytes."""
     place = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
     atomic_write(place, data)
     try:

@@ -34,7 +34,7 @@ UPLOAD_LIMIT = 512 << 20
 """The largest upload that this engine carries, in bytes: a server holds about four times as much of each message."""
 COURSE = "course.toml"
 """The file that makes a folder that of a course."""
-COURSES = (COURSE, *(f"course.{made_of}.toml" for made_of in ("first", "plan", "then", "then.first", "then.plan")))
+COURSES = (COURSE, *(f"course.{origin}.toml" for origin in ("first", "plan", "then", "then.first", "then.plan")))
 """All files that a course may have."""
 _KEY_BYTES = 32
 _OWNER_ONLY = 0o600
@@ -97,11 +97,11 @@ class FolderDocuments:
         return tuple(place for place in range(self.course.most) if (self.path(place) / PLAN).exists())
 
     def path(self, place: int) -> Path:
-        """The folder of a round."""
+        """Return the folder of a round."""
         return self.home if self.kind.single else self.home / NODES / str(place)
 
     def plan(self, place: int) -> Plan:
-        """The plan of a round that this folder holds.
+        """Return the plan of a round that this folder holds.
 
         Raises:
             PlanError: it cannot be read.
@@ -109,7 +109,8 @@ class FolderDocuments:
         return self.course.first if self.kind.single else Plan.read(self.path(place) / PLAN)
 
     def session(self, place: int) -> Roster:
-        """The roster of a round's session: the same parties, under a run name that follows from course and place."""
+        """Return the roster of a round's session: the same parties, under a run name that follows from course and
+        place."""
         if self.kind.single:
             return self.roster
         run = run_of_round(self.roster.run, place)
@@ -117,7 +118,7 @@ class FolderDocuments:
 
 
 def read_documents(home: Path) -> tuple[Course, Roster]:
-    """The course and the roster in a folder, also in one that its owner has not put an identity into.
+    """Return the course and the roster in a folder, also in one that its owner has not put an identity into.
 
     Raises:
         PrivstatsError: one of the files is missing or invalid, or they do not fit each other.
@@ -146,7 +147,7 @@ def check_not_simulated(roster: Roster) -> None:
 
 
 def _roster_in(home: Path) -> Path:
-    """The roster's file, in bytes where a folder has that form alone."""
+    """Return the roster's file, in bytes where a folder has that form alone."""
     large = home / _LARGE_ROSTER
     if large.exists() and (home / _ROSTER).exists():
         raise LocalProtocolError(f"{home} holds {_ROSTER} and {_LARGE_ROSTER}: keep the one that its owner sent")
@@ -192,12 +193,12 @@ def _require_documents(home: Path) -> None:
 
 
 def _named(path: Path) -> str:
-    """A path as an argument for a shell: not another path, where it has a space."""
+    """Return a path as an argument for a shell: not another path, where it has a space."""
     return quote(str(path))
 
 
 def private_files(home: Path) -> tuple[bytes, Ledger]:
-    """The journal key of a folder and its ledger, created where missing.
+    """Return the journal key of a folder and its ledger, created where missing.
 
     Raises:
         PrivstatsError: one of them cannot be read or created, or is invalid.
@@ -219,7 +220,7 @@ def _key_of(path: Path) -> bytes:
 
 
 def _ledger_of(path: Path) -> Ledger:
-    """The ledger; created where there is none, or only what a process killed while creating one has left."""
+    """Return the ledger; created where there is none, or only what a process killed while creating one has left."""
     try:
         ledger = Ledger.open(path)
     except LedgerError as refusal:

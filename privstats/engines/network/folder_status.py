@@ -75,7 +75,7 @@ class HostStatus:
         return len(self.ended) == self.documents.course.most
 
     def facts(self) -> dict[str, Any]:
-        """Names and values, for JSON and for a table."""
+        """Return names and values, for JSON and for a table."""
         status = self.status or ServerStatus("", 0, 0, 0.0)
         return {
             "role": "server",
@@ -171,7 +171,7 @@ class HomeStatus:
         return publics.index(public) if public in publics else None
 
     def facts(self) -> dict[str, Any]:
-        """Names and values, for JSON and for a table."""
+        """Return names and values, for JSON and for a table."""
         status, place = self.status or PartyStatus("", 0.0), self._place
         last = {} if not status.code else {"last_message": status.kind, "last_answer": _sentence(status.code)}
         helper = place is not None and place >= len(self.documents.roster)
@@ -196,7 +196,7 @@ class HomeStatus:
     def _resumes(self, status: PartyStatus) -> str:
         documents, place = self.documents, max(status.place, 0)
         if status.kind == "over" and status.code == "ok":
-            return "nowhere: the server has said that this session is over"
+            return "nowhere: the server has declared this session over"
         if not any(path.exists() for path in self._sessions(place)):
             return "at the opening: nothing of this session is on the disk"
         after = f", after step {status.step}" if status.step else ""

@@ -148,7 +148,6 @@ class Host:
         return next(place for place in range(self.folder.course.most + 1) if not self._ended(place))
 
     def _ended(self, place: int) -> bool:
-        """Return whether a round's outcome is on the disk."""
         if place not in self.folder.rounds:
             return False
         begun = self.folder.round(place)
@@ -158,7 +157,6 @@ class Host:
         return ended_session is not None
 
     def _run_round(self, round_: Round, releases: Releases, carrying: Carrying) -> Waiting | None:
-        """Run one round's session to its end; its outcome is on the disk then."""
         if round_.place and self.folder.kind.gives_back:
             self._notify_helpers(self.folder.round(round_.place - 1), carrying)
         folder = self._round_folder(round_, releases)
@@ -183,7 +181,6 @@ class Host:
         return None
 
     def _run(self, folder: RoundFolder, carrying: Carrying, *, say: Say) -> Ended | Waiting:
-        """Run one round's session, or the rest of it."""
         transport = RoundTransport(carrying.transport, self._announcing(folder), folder.publics)
         return self._host(folder).run(replace(carrying, transport=transport, say=say))
 

@@ -49,7 +49,7 @@ from privstats.session import Charge, RoundCharge
 from privstats.session.validation import require_moments
 
 SCRIPT = "records.py"
-"""What a party writes."""
+"""The file that a party writes."""
 
 _MOMENTS = "moments"
 
@@ -132,7 +132,7 @@ class Records:
 
 
 def records_of(folder: RoundFolder, *, anew: bool = False) -> Records:
-    """The kept sums, if they belong to this plan, account and ``records.py``; else measured now.
+    """Return the kept sums, if they belong to this plan, account and ``records.py``; else measured now.
 
     Args:
         folder: the party's.
@@ -158,12 +158,12 @@ def records_of(folder: RoundFolder, *, anew: bool = False) -> Records:
 
 
 def clip_report_of(moments: Moments) -> ClipReport | None:
-    """The clip report; None where the kind has no clip, or none was kept."""
+    """Return the clip report; None where the kind has no clip, or none was kept."""
     return getattr(moments, "clip_report", None)
 
 
 def charge_of(folder: RoundFolder) -> Charge | RoundCharge:
-    """The charge of the session, without measuring anything.
+    """Return the charge of the session, without measuring anything.
 
     Raises:
         DataError, LedgerError: as for :func:`records_of`.
@@ -180,7 +180,8 @@ def forget_moments(folder: Folder) -> None:
 
 
 def _stored(folder: RoundFolder) -> _Stored | None:
-    """The kept sums, if they are those that would be measured now; a damaged file or another key counts as none."""
+    """Return the kept sums, if they are those that would be measured now; a damaged file or another key counts as
+    none."""
     try:
         stored = msgspec.msgpack.decode(read_sealed(folder.home / _MOMENTS, folder.key), type=_Stored)
         account = account_of(folder, stored.dataset)
@@ -202,7 +203,7 @@ def _source(folder: RoundFolder) -> bytes:
 
 
 def _named(script: Mapping[str, Any]) -> tuple[str | None, bool]:
-    """The script's settings: the account, and whether exact sums may be released again."""
+    """Return the script's settings: the account, and whether exact sums may be released again."""
     dataset, again = script.get("dataset"), script.get("allow_second_exact_release", False)
     if not (dataset is None or isinstance(dataset, str)) or not isinstance(again, bool):
         raise DataError(f"in {SCRIPT}, dataset is a name and allow_second_exact_release True or False, or left out")
@@ -210,7 +211,6 @@ def _named(script: Mapping[str, Any]) -> tuple[str | None, bool]:
 
 
 def _run(folder: RoundFolder) -> dict[str, Any]:
-    """Run the party's script; returns the names it defines."""
     _source(folder)
     try:
         return runpy.run_path(str((folder.base / SCRIPT).absolute()))
@@ -219,7 +219,7 @@ def _run(folder: RoundFolder) -> dict[str, Any]:
 
 
 def _account(folder: RoundFolder, name: str) -> Account:
-    """The account of this name, without a cap where the ledger has none."""
+    """Return the account of this name, without a cap where the ledger has none."""
     return next((each for each in folder.ledger.accounts() if each.dataset == name), Account(name))
 
 
@@ -249,7 +249,8 @@ def _measured(folder: RoundFolder, script: Mapping[str, Any], account: str) -> M
 
 
 def times_of(folder: RoundFolder) -> Any:
-    """The times that a hazard course reads, as ``load()`` returns them; None of other courses, and of batches."""
+    """Return the times that a hazard course reads, as ``load()`` returns them; None of other courses, and of
+    batches."""
     schema = getattr(getattr(folder.above.course, "plan", None), "schema", None)
     load = _run(folder).get("load")
     if not isinstance(schema, HazardSchema) or not callable(load):
@@ -299,7 +300,7 @@ def _pair(folder: RoundFolder, loaded: Any) -> tuple[Any, Any]:
 
 
 def sums_of_persons(plan: Plan, loaded: Any) -> Moments:
-    """The sums of a file, or of X, y and ids, under a plan that promises persons.
+    """Return the sums of a file, or of X, y and ids, under a plan that promises persons.
 
     Raises:
         DataError: something else, or records that do not fit the plan.
@@ -376,7 +377,7 @@ def bind_split(folder: Folder, file: RecordFile) -> str:
     provenance = published_provenance(plan.published.read())
     if require_same_split(file, provenance.plan, provenance.course):
         return ""
-    return "no note beside the file tells the split of the sums that made the head, so split and seed are believed"
+    return "no note next to the file shows the split of the head's sums, so split and seed are taken as stated"
 
 
 def require_unseen(folder: Folder, plan: Plan, file: RecordFile) -> None:
@@ -407,7 +408,7 @@ def _charged(folder: Folder, *digests: str | None) -> bool:
 
 
 def _require(course: Course, who: str, remedy: str) -> None:
-    """mu of a record that enters or leaves the sums is at most that of one that is replaced in them.
+    """Refuse a split where a record that enters or leaves the sums costs more mu than one that is replaced in them.
 
     Laplace noise needs no look: an L1 sensitivity is twice as large under replace-one.
     """

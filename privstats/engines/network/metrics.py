@@ -161,7 +161,6 @@ class _Server(ThreadingHTTPServer):
 
 
 def _host_in(header: str) -> str:
-    """Return the name in a Host header, without its port."""
     return header.partition(":")[0].lower()
 
 

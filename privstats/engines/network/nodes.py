@@ -19,7 +19,7 @@ from privstats.engines.network.transport import CODES, OK, SILENT, SOON, Message
 from privstats.files.atomic import atomic_write
 
 _POLL_SECONDS, _SLOWEST_SECONDS, _LEAST_SECONDS = 0.5, 2.0, 0.01
-_QUIETER = 20.0  # so that a reply is found later by at most a twentieth of the time that it took
+_QUIETER = 20.0  # delays the discovery of a reply by at most a twentieth of its time
 _CARRIER = "error:"  # prefix of the carrier's own errors, which no party sent
 
 
@@ -112,15 +112,15 @@ class RequestQueue:
         asked.again = None if wait is None else self._clock() + wait
 
     def done(self, node: int) -> None:
-        """The node's request is answered; another one may be sent."""
+        """Note that the node has answered, so another request may be sent."""
         self._asked.pop(node, None)
 
     def later(self, node: int, seconds: float) -> None:
-        """The reply is no answer: repeat the request after some seconds."""
+        """Repeat the request after some seconds, because the reply is no answer."""
         self._asked[node].again = self._clock() + seconds
 
     def returns(self, node: int) -> None:
-        """The node went offline, perhaps with its request: repeat it as soon as the node is back."""
+        """Repeat the request once the node is back; it went offline, perhaps with the request."""
         request = self._asked.get(node)
         if request is not None and request.again is not None:
             request.again = self._clock()

@@ -69,7 +69,8 @@ def log_line(line: str) -> None:
 
 
 def reason_of(error: Exception) -> str:
-    """One sentence for an error of this library; of any other its type and the places in the code, without its text.
+    """Return one sentence for an error of this library; of any other its type and the places in the code, without its
+    text.
 
     Example:
         >>> from privstats.engines.network.operator_log import reason_of

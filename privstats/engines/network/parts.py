@@ -69,7 +69,7 @@ class RecordsPart:
         try:
             ended = msgspec.msgpack.decode(beside, type=EndStatements)
         except (msgspec.DecodeError, RecursionError):
-            raise Declined("damaged", "what helpers are said to have signed is nothing that they sign") from None
+            raise Declined("damaged", "the signed statements are none that helpers sign") from None
         panel, charge = panel_of(folder.plan, b"".join(ended.offers)), charge_of(folder)
         arguments: dict[str, Any] = {"roster": folder.roster, "panel": panel, "charge": charge}
         session.free(folder.plan, receipt, ended.statements, **arguments)
@@ -108,14 +108,12 @@ class _AllRecords:
     """A course that is spent as a whole: nothing is refunded, and a round that has ended is given up."""
 
     def part(self, folder: RoundFolder) -> Part:
-        """All records."""
         return RecordsPart(folder)
 
     def settle(self, folder: Folder, ended: Mapping[int, bytes], say: Callable[[str], None]) -> None:
         """Do nothing."""
 
     def obsolete_rounds(self, folder: Folder, place: int) -> Collection[int]:
-        """All others."""
         return [each for each in folder.rounds if each != place]
 
 
@@ -123,7 +121,7 @@ CONTRIBUTIONS: Mapping[str, Callable[[], Contribution]] = {
     "records": _AllRecords,
     "changes": lambda: of_contrib("changes", "a stream between machines", PlanError)(),
 }
-"""What clients contribute, by the ``part`` of the course's kind."""
+"""Contributions of clients, by the ``part`` of the course's kind."""
 
 
 def part_of(folder: RoundFolder) -> Part:

@@ -131,7 +131,6 @@ class Party:
         return answer
 
     def _note(self, now: PartyStatus, seconds: float) -> None:
-        """Log one answer and add it to the folder's standing."""
         step = f", then at step {now.step}" if now.step else ""
         PARTY.info(
             f"round {now.place}: {now.kind} answered with {now.code} in {seconds:.1f} s, {now.received:,} bytes in, "
@@ -144,7 +143,6 @@ class Party:
         return RoundParty(folder, self.say)
 
     def _signed(self, code: str, question: bytes) -> bytes:
-        """Return the party's signature over a code, where it is on this roster."""
         public, publics = self.folder.identity.public, self.folder.publics
         if public not in publics or code == BEHIND:
             return b""
@@ -157,7 +155,7 @@ class Party:
         if envelope.kind in ANNOUNCED:
             raise Declined("damaged", "a message that may be the first of its session came without its announcement")
         if envelope.place not in self.folder.rounds:
-            raise Declined("lost", f"{self.folder.home.name}/nodes/{envelope.place} is gone, or was never told of here")
+            raise Declined("lost", f"{self.folder.home.name}/nodes/{envelope.place} is gone, or never announced here")
         return self.folder.round(envelope.place)
 
     def _admitted(self, envelope: Envelope, signed: SignedAnnouncement) -> RoundFolder:
@@ -382,7 +380,7 @@ class RoundParty:
     def _session_ended(self, data: bytes) -> bytes:
         beside = statements.read_session_ended(data, self.folder.header, self.folder.roster.server)
         if beside is None:
-            raise Declined("damaged", "the server on the roster did not say that this session is over")
+            raise Declined("damaged", "the server on the roster did not declare this session over")
         return self.role.session_ended(beside)
 
     _acts: ClassVar[Mapping[str, Callable[[RoundParty, bytes], bytes]]] = {
@@ -413,7 +411,6 @@ class RoundParty:
         return statements.sign_reply(self.folder.identity, place, question, code, payload)
 
     def _signed(self, code: str, question: bytes) -> bytes:
-        """Return the party's signature over a code, where it is on this roster."""
         role = role_of(self.folder)
         return b"" if role is None else self._reply(role.place, question, code)
 

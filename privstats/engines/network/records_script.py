@@ -82,7 +82,7 @@ def name_file(folder: Folder, file: RecordFile, untouched: bytes) -> Named:
     moments = _summed(plan, file)
     remarks = remarks_on(moments)  # apart from refusals, the only use of these sums
     believed = bind_split(folder, file)
-    forget_moments(folder)  # of an earlier file of this name
+    forget_moments(folder)  # they belong to an earlier file of this name
     atomic_write(script, f"{_BEFORE}{_arguments(file, folder.home)}{_BEHIND}".encode())
     counted = None if plan.schema.predicts == "parties" else moments.records  # without what cannot be read
     held_out = 0 if file.split is None else _rows(replace(file, split=None, kept_out=False), plan) - _rows(file, plan)
@@ -124,7 +124,7 @@ def _replaceable(script: Path, untouched: bytes) -> bool:
 
 
 def _arguments(file: RecordFile, home: Path) -> str:
-    """The call's, with the path as it is found from the party's folder."""
+    """Return the call's, with the path as it is found from the party's folder."""
     path = Path(file.path).absolute()
     near = path.relative_to(home) if path.is_relative_to(home) else path
     arguments: dict[str, object] = {"target": file.target, "split": file.split}

@@ -136,7 +136,7 @@ def _check_over(documents: FolderDocuments, unfinished: bool) -> None:
 
 
 def _ended(documents: FolderDocuments) -> bool:
-    """Whether no session of a client is left open in the folder."""
+    """Return whether no session of a client is left open in the folder."""
     homes = [(place, documents.path(place) / "sessions") for place in documents.rounds]
     for place, home in homes:
         roster = documents.session(place)
@@ -151,7 +151,7 @@ def _ended(documents: FolderDocuments) -> bool:
 
 
 def _script_stays(old: Path, new: Path, untouched: bytes) -> bool:
-    """Whether the new folder has a script of its own; one of the old folder is kept there then."""
+    """Return whether the new folder has a script of its own; one of the old folder is kept there then."""
     if not ((old / SCRIPT).exists() and (new / SCRIPT).exists()):
         return False
     text = read_bounded(new / SCRIPT, LocalProtocolError, "privstats flower new")

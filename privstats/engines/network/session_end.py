@@ -67,7 +67,7 @@ class SessionEnd:
         return self._keep(server, EndedSession(self.folder.session, today(), why=why))
 
     def _released(self, server: JournaledServer) -> Release:
-        """The release of the sum, or of it and those before it; repeated calls give the same release."""
+        """Return the release of the sum, or of it and those before it; repeated calls give the same release."""
         folder, totals = self.folder, self.folder.totals
         if totals is None:
             return server.release(folder.plan, self._charge(server))
@@ -76,7 +76,7 @@ class SessionEnd:
         return totals.weighed(server.result, before)
 
     def _charge(self, server: JournaledServer) -> Charging:
-        """The server's own account, where the server draws the noise; the parties always keep theirs."""
+        """Return the server's own account, where the server draws the noise; the parties always keep theirs."""
         folder = self.folder
         if folder.plan.noise is None:
             return None
@@ -101,12 +101,12 @@ class SessionEnd:
 
 
 def file_digest(path: Path) -> str:
-    """SHA-256 of a file, in hex."""
+    """Return the SHA-256 of a file, in hex."""
     return sha256(read_bounded(path, LocalProtocolError, "Release.save")).hexdigest()
 
 
 def today() -> str:
-    """The day, ISO 8601."""
+    """Return the day, ISO 8601."""
     return datetime.now(UTC).date().isoformat()
 
 
@@ -130,7 +130,7 @@ class EndedSession(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     panel: tuple[str, ...] = ()
 
     def sentence(self, host: str) -> str:
-        """A sentence about it, for example for an operator that runs it again."""
+        """Return a sentence about it, for example for an operator that runs it again."""
         if not self.release:
             return f"this session ended on {self.ended} without a sum: {self.why}"
         parties = ", ".join(map(str, self.survivors))
@@ -144,7 +144,7 @@ class SessionHistory:
         self._path = home / "ended.json"
 
     def of(self, session: str) -> EndedSession | None:
-        """A session's end; None where it has not ended.
+        """Return a session's end; None where it has not ended.
 
         Raises:
             LocalProtocolError: the file is damaged.
@@ -152,7 +152,7 @@ class SessionHistory:
         return next((ended_session for ended_session in self.all() if ended_session.session == session), None)
 
     def all(self) -> tuple[EndedSession, ...]:
-        """All ended sessions, oldest first; raises as :meth:`of` does."""
+        """Return all ended sessions, oldest first; raises as :meth:`of` does."""
         if not self._path.exists():
             return ()
         data = read_bounded(self._path, LocalProtocolError, "privstats flower")
@@ -198,7 +198,7 @@ class KeptStatements:
         self._path.unlink(missing_ok=True)
 
     def _keep(self) -> EndStatements:
-        """The kept statements; a damaged file counts as empty, because a lost proof must not stop a session."""
+        """Return the kept statements; a damaged file counts as empty, because a lost proof must not stop a session."""
         if not self._path.exists():
             return EndStatements({})
         try:

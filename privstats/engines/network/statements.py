@@ -38,7 +38,7 @@ REPLY_HEAD_BYTES = _PLACE_BYTES + _SIGNATURE_BYTES
 _REPLY, _ENDED = b"privstats/flower/1/word\0", b"privstats/flower/1/over\0"
 
 NO_SUM: Final = b""
-"""In place of the digest of a release, for a round that ended without a sum."""
+"""Stands for the digest of a release in a round that ended without a sum."""
 
 ANNOUNCED: Final[tuple[MessageKind, ...]] = ("hello", "open", "helper")
 """The kinds of messages that may be a party's first of a session: each carries the announcement, or is refused."""
@@ -295,7 +295,7 @@ class Envelope(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fiel
 
 
 def digest_of(file: bytes | None) -> bytes:
-    """SHA-256 of a file; empty where there is none."""
+    """Return the SHA-256 of a file; empty where there is none."""
     return sha256(file).digest() if file else b""
 
 

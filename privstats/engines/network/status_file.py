@@ -37,7 +37,7 @@ T = TypeVar("T")
 _CONNECTIONS = ".connections"
 
 Task: TypeAlias = Literal["joined", "served"]
-"""What is done with the folder; the name of its files as well."""
+"""A use of the folder, which also names its files."""
 
 
 @dataclass(frozen=True)
@@ -179,7 +179,6 @@ class Watch:
 
 
 def _between(status: ServerStatus) -> ServerStatus:
-    """The standing between two steps."""
     return replace(status, step="", since=0.0, answered=(), missing=(), sent=0, received=0)
 
 
@@ -216,12 +215,12 @@ def noted(home: Path, run: str, answer: PartyStatus) -> None:
 
 
 def read_status(home: Path, kind: type[T]) -> T | None:
-    """The standing in a folder; None without one, and for a file that is damaged or of the other kind."""
+    """Return the standing in a folder; None without one, and for a file that is damaged or of the other kind."""
     return read_json(home / STATUS, kind)
 
 
 def read_json(path: Path, kind: type[T]) -> T | None:
-    """The value in a file of JSON; None without one, and for a file that is damaged or of another kind."""
+    """Return the value in a file of JSON; None without one, and for a file that is damaged or of another kind."""
     with suppress(LocalProtocolError, msgspec.DecodeError, UnicodeDecodeError):
         return msgspec.json.decode(read_bounded(path, LocalProtocolError, "privstats flower"), type=kind)
     return None
@@ -265,7 +264,7 @@ def read_connections(home: Path) -> ConnectionStatus | None:
 
 @contextmanager
 def connections_forgotten(home: Path) -> Iterator[None]:
-    """The file is removed after this block; what a killed server left is replaced by the next one."""
+    """Remove the file after this block; a file that a killed server left is replaced by the next one."""
     try:
         yield
     finally:
@@ -323,7 +322,7 @@ def supervised(
 
 
 def supervision(home: Path, task: Task) -> Supervision | None:
-    """The process that holds a folder for ``task``; None where none does, also after one was killed."""
+    """Return the process that holds a folder for ``task``; None where none does, also after one was killed."""
     return _standing(home, task) if is_locked(_lock_of(home, task)) else None
 
 
@@ -344,6 +343,6 @@ def _standing(home: Path, task: Task) -> Supervision | None:
 
 
 def _holder(home: Path, task: Task) -> str:
-    """The process that holds the lock; it writes its id just after it took it."""
+    """Return the process that holds the lock; it writes its id just after it took it."""
     held = _standing(home, task)
     return "another process" if held is None else f"process {held.process}"

@@ -70,7 +70,7 @@ def write_study(
 
 
 def _read(path: str | os.PathLike[str]) -> tuple[Course, dict[str, bytes]]:
-    """The plan or course in a file, and the files of it that all folders get."""
+    """Return the plan or course in a file, and the files of it that all folders get."""
     if document.is_course(path):
         course = document.read(path)
         return course, dict(document.texts(COURSE, course))
@@ -93,7 +93,6 @@ def _folder(study: Path, folder: Path) -> None:
 
 
 def _tree(folder: Traversable, above: str = "") -> Iterator[tuple[str, bytes]]:
-    """Every file below ``folder``, by its path there."""
     for entry in sorted(folder.iterdir(), key=lambda entry: entry.name):
         if entry.is_file():
             yield f"{above}{entry.name}", entry.read_bytes()
@@ -160,7 +159,7 @@ def _check(course: Course) -> None:
 
 
 def _checked_names(names: Sequence[str] | None, clients: int) -> tuple[str, ...]:
-    """The names of the parties' folders."""
+    """Return the names of the parties' folders."""
     called = tuple(map(str, range(clients))) if names is None else tuple(names)
     plain = all(isinstance(name, str) and name not in ("", ".", "..") and Path(name).name == name for name in called)
     if len(set(called)) != clients or len(called) != clients or not plain:
@@ -202,7 +201,7 @@ class LocalTransport:
         self._count = 0
 
     def online(self) -> list[int]:
-        """All of them."""
+        """Return all of them."""
         return list(self._homes)
 
     def push(self, node: int, kind: MessageKind, data: bytes, *, ttl: float) -> str:  # noqa: ARG002 - nothing waits here
@@ -214,10 +213,10 @@ class LocalTransport:
         return name
 
     def pull(self, message: str, most: int) -> Reply | None:
-        """The answer, once; one that is too large is refused."""
+        """Return the answer, once; one that is too large is refused."""
         reply = self._replies.pop(message, None)
         return Reply("too_large") if reply is not None and len(reply.data) > most else reply
 
     def name(self, node: int) -> str:
-        """The folder's name."""
+        """Return the folder's name."""
         return self._homes[node].name

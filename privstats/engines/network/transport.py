@@ -157,7 +157,7 @@ CODES: Mapping[str, Code] = {
     "version": Code("runs another version of privstats: install the same version on both machines", SILENT),
     "failed": Code("has failed: its operator has the reason"),
 }
-"""All codes beside ``"ok"``."""
+"""All codes other than ``"ok"``."""
 
 FAILED = "failed"
 VERSION = "version"

@@ -77,13 +77,14 @@ class CentredSums:
         return np.asarray(self.targets - self.means @ weights)
 
     def noise(self, gains: Array) -> float:
-        """Variance of the noise of an entry of h less what the weights behind these gains explain of it."""
+        """Return the variance of the noise of an entry of h less what the weights behind these gains explain of it."""
         weights = gains[:, None] * self.sums.h
         square = np.square(weights).sum() + np.square(self.intercept(weights)).sum()
         return float(self.sigma_h**2 + self.sums.sigma_G**2 / 2 * square / weights.shape[1])
 
     def residual(self, weights: Array) -> float:
-        """Variance of the targets about what weights predict of them, at least 0, and 0 where n is unknown."""
+        """Return the variance of the targets about what weights predict of them, at least 0, and 0 where n is
+        unknown."""
         if self.records is None:
             return 0.0
         fit = (self.values[:, None] * weights * weights).sum() - 2 * (self.sums.h * weights).sum()
@@ -153,7 +154,7 @@ def aggregate(released: GramEvidence, centred: GramEvidence, penalty: float | No
 
 
 def _belief(problem: CentredSums, estimates: Sequence[_Estimate], shares: Array, residual: float) -> Array:
-    """Weights of the estimates, of sum 1.
+    """Return the weights of the estimates, of sum 1.
 
     For records to come, weights that follow the targets' own variance s^2 risk ``2 s^2 tr F G`` more (Mallows 1973). An
     entry of h less what weights u explain has noise of variance ``sigma_h^2 + sigma_G^2 |u|^2 / 2``. The temperature is
@@ -188,7 +189,8 @@ def _of_wiener(problem: CentredSums, fit: WienerFit) -> _Estimate:
 
 
 def _of_denoised(noisy: Array, values: Array, sigma: float) -> Array:
-    """Derivative of a denoised eigenvalue by its noisy one: of the mean of a block that was made monotone."""
+    """Return the derivative of a denoised eigenvalue by its noisy one: of the mean of a block that was made
+    monotone."""
     s2, squares = sigma**2 / 2, np.square(noisy[:, None] - noisy)
     bend = (s2 - squares) / np.maximum(np.square(squares + s2), _TINY)
     block = np.isclose(values[:, None], values, rtol=1e-12, atol=0.0)
@@ -197,7 +199,7 @@ def _of_denoised(noisy: Array, values: Array, sigma: float) -> Array:
 
 
 def _of_linear(noisy: Array, values: Array, sigma: float) -> Array:
-    """Derivative of a linearly shrunk eigenvalue by its noisy one, at a fixed share that is kept."""
+    """Return the derivative of a linearly shrunk eigenvalue by its noisy one, at a fixed share that is kept."""
     d, noise = len(noisy), sigma**2 / 2 * len(noisy) * (len(noisy) + 1)
     signal = max(float(np.square(noisy - noisy.mean()).sum()) - noise, 0.0)
     keep = signal / (signal + noise)

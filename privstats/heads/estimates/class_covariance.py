@@ -25,7 +25,7 @@ PRIOR_RECORDS = 10.0
 """Weight of the pooled variance against a class's own, and of the mean variance against the pooled one, in records."""
 
 _MOST_STEPS = 1 << 37
-"""Of C decompositions of d x d numbers, d**3 each: one or two minutes of a core, and 4 GiB at the most."""
+"""Limit on C d**3 for C decompositions of d x d numbers: one or two minutes of a core, and at most 4 GiB."""
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ def _of_each_class(
     own: tuple[Array, Array],
     pool: tuple[Array, Array, Array],
 ) -> ClassCovariances:
-    """Each class's covariance, pulled toward the pool and denoised.
+    """Return each class's covariance, pulled toward the pool and denoised.
 
     Args:
         own: their scatter and its noise levels.
@@ -115,7 +115,8 @@ def _of_each_class(
 
 
 def _pooled_scatter(evidence: ClassEvidence, n: Array) -> Array:
-    """Pooled within-class scatter ``(d, d)``; from D alone, which knows no correlations, a diagonal without noise."""
+    """Return the pooled within-class scatter ``(d, d)``; from D alone, which knows no correlations, a diagonal without
+    noise."""
     if evidence.B is not None:
         return denoise.within_scatter(evidence, n)
     return np.diag(pooled_variances(evidence, n)[0] * n.sum())
@@ -239,7 +240,7 @@ def _intensity(covariance: Array, n: float, shrinkage: Shrinkage) -> float:
 
 
 def pooled_variances(evidence: ClassEvidence, n: Array) -> tuple[Array, float]:
-    """Pooled within-class variances ``(d,)`` and the noise standard deviation that was in each of them."""
+    """Return pooled within-class variances ``(d,)`` and the noise standard deviation that was in each of them."""
     if evidence.D is not None:
         squares = evidence.D.sum(axis=0)
         level = evidence.noise("D") * np.sqrt(evidence.classes)

@@ -37,7 +37,7 @@ class Solution:
 
 
 def solve(evidence: GramEvidence, solver: Solver, penalty: Penalty) -> Solution:
-    """Weights from sums.
+    """Return weights from sums.
 
     Raises:
         MissingStatisticError: the penalty needs a record count or folds that the evidence does not have.
@@ -104,7 +104,7 @@ def _from_folds(evidence: GramEvidence, centred: GramEvidence) -> float:
 
 
 def _fold_losses(evidence: GramEvidence, folds: FoldSums, held: int, grid: Array) -> Array:
-    """Squared error on one fold of weights fitted on the others, for each penalty, ``(len(grid),)``."""
+    """Return the squared error on one fold of weights fitted on the others, for each penalty, ``(len(grid),)``."""
     rest = replace(
         evidence,
         G=evidence.G - folds.G[held],
@@ -118,7 +118,8 @@ def _fold_losses(evidence: GramEvidence, folds: FoldSums, held: int, grid: Array
 
 
 def _about(test: GramEvidence, trained: GramEvidence) -> tuple[Array, Array, float]:
-    """Sums of a held-out fold about the training folds' means, which is where a fitted intercept puts the origin."""
+    """Return the sums of a held-out fold about the training folds' means, which is where a fitted intercept puts the
+    origin."""
     c = test.constant
     if c is None:
         return test.G, test.h, test.q
@@ -129,7 +130,7 @@ def _about(test: GramEvidence, trained: GramEvidence) -> tuple[Array, Array, flo
 def _with_intercept(
     evidence: GramEvidence, centred: GramEvidence, weights: Array, penalty: float, solver: str, values: Array
 ) -> Solution:
-    """Weights for the columns as they came: the intercept goes to the constant column where there is one."""
+    """Return weights for the columns as they came: the intercept goes to the constant column where there is one."""
     intercept = centred.target_means - centred.feature_means @ weights
     if evidence.constant is None:
         return Solution(weights, intercept, penalty, solver, _condition(values, penalty))

@@ -87,7 +87,8 @@ def evidence_subspace(evidence: ClassEvidence, dimension: Subspace) -> Fisher:
 
 
 def discriminant_directions(whitened: Array, n: Array, dimension: Subspace) -> tuple[Array, Array, float]:
-    """Orthonormal directions ``(d, k)`` of whitened means, all eigenvalues, and the share of energy in those kept.
+    """Return orthonormal directions ``(d, k)`` of whitened means, all eigenvalues, and the share of energy in those
+    kept.
 
     At most min(C - 1, d) directions separate means; a larger ``dimension`` is cut to that.
     """

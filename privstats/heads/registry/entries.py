@@ -39,7 +39,7 @@ Task: TypeAlias = Literal["classes", "ridge", "parties"]
 _PACKAGE = "privstats.heads"
 _GROUP = "privstats.heads"
 _TO_A_ROW = re.compile(r"^class .*?^    entry: .*?(?=\n\s*\n|\Z)", re.MULTILINE | re.DOTALL)
-"""From a class to the end of the next row: what is behind need not be parsed to list heads."""
+"""Matches from a class to the end of the next row; the rest need not be parsed to list heads."""
 
 
 @dataclass(frozen=True)
@@ -108,7 +108,6 @@ class _Registry(Mapping[str, Entry]):
         return by_name(sorted(heads, key=lambda head: head.order), lambda head: head.name, "head")
 
     def class_of(self, name: str) -> Any:
-        """The class of a head; the module that defines it is imported now."""
         head = self._heads[name]
         if head.announced is not None:
             return loaded(head.announced, "head", HeadError)
@@ -129,18 +128,20 @@ HEADS = _Registry()
 
 
 def head_class(name: str) -> Any:
-    """The class of a head of the registry; its module is imported now."""
+    """Return the class of a head of the registry; its module is imported now."""
     return HEADS.class_of(name)
 
 
 def named(task: Task, *, trained: bool = True) -> tuple[str, ...]:
-    """Names of the heads for a task, in order; ``trained=False`` leaves out those that are no closed form."""
+    """Return the names of the heads for a task, in order; ``trained=False`` leaves out those that are no closed
+    form."""
     rows = ((name, entry) for name, entry in HEADS.items() if entry.task == task and not entry.after_rounds)
     return tuple(name for name, entry in rows if trained or entry.closed_form)
 
 
 def able(statistics: str) -> tuple[str, ...]:
-    """Names of the classification heads that can be built from these statistics (S brings B and D with it)."""
+    """Return the names of the classification heads that can be built from these statistics (S brings B and D with
+    it)."""
     held = set(statistics) | (set("BD") if "S" in statistics else set())
     needs = {name: HEADS[name].any_of for name in named("classes")}
     return tuple(name for name, any_of in needs.items() if not any_of or held & set(any_of))
@@ -151,7 +152,7 @@ def _text(module: Path) -> str:
 
 
 def _announced(entry: EntryPoint) -> _Written:
-    """The head that another package announces as ``Name = "module:Name"``, read from its text like ours.
+    """Return the head that another package announces as ``Name = "module:Name"``, read from its text like ours.
 
     Raises:
         HeadError: there is no such class with a row in that module.
@@ -166,7 +167,8 @@ def _announced(entry: EntryPoint) -> _Written:
 
 
 def _text_of(module: str) -> str | None:
-    """The text of a module, found without importing it or a package around it, which may ask for heads itself."""
+    """Return the text of a module, found without importing it or a package around it, which may ask for heads
+    itself."""
     top, *below = module.split(".")
     spec, name = find_spec(top), top
     for part in below:
@@ -177,7 +179,7 @@ def _text_of(module: str) -> str | None:
 
 
 def _heads_in(module: str, text: str) -> Iterator[_Written]:
-    """The classes with a row in a module's text.
+    """Yield the classes with a row in a module's text.
 
     Raises:
         HeadError: a row is more than a call of ``Entry`` with literals.
@@ -210,7 +212,7 @@ class Constraint(ABC):
 
     @abstractmethod
     def admits(self, value: Any) -> bool:
-        """Whether the value meets the condition."""
+        """Return whether the value meets the condition."""
 
     @abstractmethod
     def __str__(self) -> str: ...
@@ -218,17 +220,17 @@ class Constraint(ABC):
 
 Constraints: TypeAlias = tuple[Constraint, ...]
 Bounds: TypeAlias = Mapping[str, Constraints]
-"""For each parameter its conditions, of which the value must meet one."""
+"""Conditions by parameter; a value must meet one of them."""
 
 
 class Text(Constraint):
-    """One of some words."""
+    """One of several words."""
 
     def __init__(self, *words: str) -> None:
         self.words = words
 
     def admits(self, value: Any) -> bool:
-        """Exactly one of the words."""
+        """Return whether the value is exactly one of the words."""
         return isinstance(value, str) and value in self.words
 
     def __str__(self) -> str:
@@ -244,7 +246,7 @@ class Number(Constraint):
     closed: bool = True
 
     def admits(self, value: Any) -> bool:
-        """A number within the bounds; truth values are none."""
+        """Return a number within the bounds; truth values are none."""
         if isinstance(value, bool | np.bool_) or not isinstance(value, Real):
             return False
         try:
@@ -265,7 +267,7 @@ class Share(Constraint):
     """A share in (0, 1] written as a fraction: 1 would be a whole number."""
 
     def admits(self, value: Any) -> bool:
-        """A number in (0, 1] that is no integer type."""
+        """Return a number in (0, 1] that is no integer type."""
         return not isinstance(value, Integral) and Number(0.0, 1.0, closed=False).admits(value)
 
     def __str__(self) -> str:
@@ -279,7 +281,7 @@ class Whole(Constraint):
     low: int = 0
 
     def admits(self, value: Any) -> bool:
-        """An integer within the bounds; truth values are none."""
+        """Return an integer within the bounds; truth values are none."""
         return isinstance(value, Integral) and not isinstance(value, bool) and self.low <= int(value) < 1 << 31
 
     def __str__(self) -> str:
@@ -287,13 +289,13 @@ class Whole(Constraint):
 
 
 class Constant(Constraint):
-    """One of some values that are compared by identity."""
+    """One of several values, compared by identity."""
 
     def __init__(self, *values: Any) -> None:
         self.values = values
 
     def admits(self, value: Any) -> bool:
-        """Exactly one of the values."""
+        """Return whether the value is exactly one of the values."""
         return any(value is one for one in self.values)
 
     def __str__(self) -> str:
@@ -304,7 +306,7 @@ class PerClass(Constraint):
     """Positive numbers, one per class; how many is known only with the classes."""
 
     def admits(self, value: Any) -> bool:
-        """A one-dimensional array of positive finite numbers."""
+        """Return a one-dimensional array of positive finite numbers."""
         if isinstance(value, str):
             return False
         try:
@@ -321,7 +323,7 @@ class ModuleWord(Constraint):
     """A module of refinement rounds by its word."""
 
     def admits(self, value: Any) -> bool:
-        """KIND/SIZE; whether a package brings it is asked where it is used."""
+        """Return whether the value is KIND/SIZE; a fit checks whether a package defines it."""
         from privstats.schema.modules import is_word
 
         return is_word(value)
@@ -334,7 +336,7 @@ class Device(Constraint):
     """A torch device by name."""
 
     def admits(self, value: Any) -> bool:
-        """cpu, auto, cuda, or cuda with a number."""
+        """Return whether the value is cpu, auto, cuda, or cuda with a number."""
         if not isinstance(value, str):
             return False
         kind, _, number = value.partition(":")
@@ -399,6 +401,6 @@ def check_dimension(name: str, value: Any, features: int) -> None:
 
 
 def describe(kinds: Constraints) -> str:
-    """The conditions as a phrase: "'auto', 'oas', None or a number in [0, 1]"."""
+    """Return the conditions as a phrase: "'auto', 'oas', None or a number in [0, 1]"."""
     parts = [str(kind) for kind in kinds]
     return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} or {parts[-1]}"

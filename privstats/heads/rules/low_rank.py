@@ -48,7 +48,7 @@ class DiagonalRule(Rule):
         )
 
     def scores(self, X: Array) -> Array:
-        """Two matrix products of n x d by d x C."""
+        """Compute the scores by two matrix products, ``(n, d)`` by ``(d, C)``."""
         Z = X - self.origin
         out: Array = Z @ self.linear.T
         out -= np.square(Z, out=Z) @ self.quadratic.T
@@ -56,7 +56,7 @@ class DiagonalRule(Rule):
         return out
 
     def in_graph(self, buffers: Any, rows: Any) -> Any:
-        """Two matrix products."""
+        """Record two matrix products."""
         Z = rows - buffers.origin
         return Z @ buffers.linear.T - (Z * Z) @ buffers.quadratic.T + buffers.bias
 
@@ -89,11 +89,11 @@ class LowRankRule(Rule):
     kind: ClassVar[str] = "low-rank"
 
     def lifted(self, basis: Array) -> LowRankRule:
-        """Folded into the projection."""
+        """Fold the basis into the projection."""
         return replace(self, projection=basis @ self.projection, origin=basis @ self.origin)
 
     def scores(self, X: Array) -> Array:
-        """Row tiles of three matrix products each."""
+        """Compute the scores by row tiles of three matrix products each."""
         C, d = self.linear.shape
         out = np.empty((len(X), C))
         for start in range(0, len(X), TILE):
@@ -106,7 +106,7 @@ class LowRankRule(Rule):
         return out
 
     def in_graph(self, buffers: Any, rows: Any) -> Any:
-        """Three matrix products."""
+        """Record three matrix products."""
         Z = (rows - buffers.origin) @ buffers.projection
         C, d = self.linear.shape
         distance = (Z * Z) @ buffers.precision.T - (Z * 2) @ buffers.linear.T + buffers.constant

@@ -83,11 +83,11 @@ class QuadraticRule(Rule):
         return cls(*packed, bias, projection, origin, np.array([degrees]), *part)
 
     def lifted(self, basis: Array) -> QuadraticRule:
-        """Folded into the projection."""
+        """Fold the basis into the projection."""
         return replace(self, projection=basis @ self.projection, origin=basis @ self.origin)
 
     def scores(self, X: Array) -> Array:
-        """Row tiles; per tile, one matrix product per row of the triangle."""
+        """Compute the scores by row tiles; per tile, one matrix product per row of the triangle."""
         out = np.empty((len(X), len(self.bias)))
         for start in range(0, len(X), TILE):
             tile = slice(start, start + TILE)
@@ -95,7 +95,7 @@ class QuadraticRule(Rule):
         return out
 
     def in_graph(self, buffers: Any, rows: Any) -> Any:
-        """One matrix product per row of the triangle, as :meth:`scores`."""
+        """Record one matrix product per row of the triangle, as :meth:`scores`."""
         Z = (rows - buffers.origin) @ buffers.projection
         d = self.linear.shape[1]
         distance = buffers.constant - (Z * 2) @ buffers.linear.T
@@ -151,7 +151,7 @@ class QuadraticRule(Rule):
         return np.asarray(self.bias - tail(distance.astype(np.float64), float(self.degrees[0]), self.linear.shape[1]))
 
     def _contenders(self, Z: NDArray[Any], rounding: Array) -> Array:
-        """Scores of the classes that can win and -inf (or less than the winner's) for the others."""
+        """Return the scores of the classes that can win and -inf (or less than the winner's) for the others."""
         m = self.screen_linear.shape[1]
         if m == 0:
             return self._score(_distances(Z, self.packed, self.linear, self.constant))
@@ -169,7 +169,7 @@ class QuadraticRule(Rule):
         return scores
 
     def _fill(self, Z: NDArray[Any], wanted: NDArray[np.bool_], scores: Array) -> None:
-        """Whole scores where ``wanted``, one class at a time over its rows."""
+        """Fill in exact scores where ``wanted``, one class at a time over its rows."""
         k = Z.shape[1]
         triangle, upper = np.zeros((k, k), Z.dtype), np.triu_indices(k)
         for c in np.flatnonzero(wanted.any(axis=0)):
@@ -190,7 +190,7 @@ def pack_precisions(precisions: Array, means: Array) -> tuple[Array, Array, Arra
 
 
 def _distances(Z: NDArray[Any], packed: NDArray[Any], linear: NDArray[Any], constant: NDArray[Any]) -> NDArray[Any]:
-    """Squared distances ``(n, C)`` of one tile, from packed triangles: half the arithmetic of full matrices."""
+    """Return squared distances ``(n, C)`` of one tile, from packed triangles: half the arithmetic of full matrices."""
     distance = -2 * (Z @ linear.T)
     distance += constant
     columns, product, start = np.asfortranarray(Z), np.empty_like(distance), 0

@@ -49,7 +49,7 @@ class Rule(ABC):
 
     @abstractmethod
     def scores(self, X: Array) -> Array:
-        """Scores of float64 rows; never allocates n x C x d."""
+        """Return the scores of float64 rows; never allocates n x C x d."""
 
     @abstractmethod
     def lifted(self, basis: Array) -> Rule:
@@ -65,11 +65,11 @@ class Rule(ABC):
         """
 
     def best(self, X: Array) -> NDArray[np.intp]:
-        """Index of the highest score of each row, shape ``(n,)``."""
+        """Return the index of the highest score of each row, shape ``(n,)``."""
         return np.asarray(self.scores(X).argmax(axis=1))
 
     def sole(self, rows: Array) -> int | None:
-        """The one class of all these rows, ``(n, d)``; None where there are several: it stops at the second."""
+        """Return the one class of all these rows, ``(n, d)``; None where there are several: it stops at the second."""
         classes: set[int] = set()
         for at in range(0, len(rows), _WINDOW):
             classes.update(self.best(rows[at : at + _WINDOW]).tolist())
@@ -78,18 +78,18 @@ class Rule(ABC):
         return next(iter(classes), None)
 
     def arrays(self) -> dict[str, Array]:
-        """The rule as named arrays, for a model file."""
+        """Return the rule as named arrays, for a model file."""
         return {field.name: np.ascontiguousarray(getattr(self, field.name)) for field in fields(self)}
 
 
 def kinds() -> Mapping[str, type[Rule]]:
-    """Every kind of rule by its name: those of the package, and those that were defined elsewhere."""
+    """Return every kind of rule by its name: those of the package, and those that were defined elsewhere."""
     load_all(_ROOM)
     return _RULES
 
 
 def rule_of(kind: str, arrays: Mapping[str, Array]) -> Rule:
-    """The rule that :meth:`Rule.arrays` described; the arrays must be finite float64 with exactly its names.
+    """Return the rule that :meth:`Rule.arrays` described; the arrays must be finite float64 with exactly its names.
 
     Raises:
         HeadError: no package here brings this kind.
@@ -104,7 +104,6 @@ def rule_of(kind: str, arrays: Mapping[str, Array]) -> Rule:
 
 
 def _announced(kind: str) -> type[Rule]:
-    """The class of a rule that another package brings."""
     entries = by_name(announced(_GROUP), lambda entry: entry.name, "rule")
     if kind not in entries:
         raise HeadError(
@@ -140,21 +139,21 @@ class LinearRule(Rule):
     kind: ClassVar[str] = "linear"
 
     def lifted(self, basis: Array) -> LinearRule:
-        """Folded into the coefficients."""
+        """Fold the basis into the coefficients."""
         return LinearRule(self.coef @ basis.T, self.intercept)
 
     def scores(self, X: Array) -> Array:
-        """One matrix product."""
+        """Compute the scores by one matrix product."""
         out: Array = X @ self.coef.T
         out += self.intercept
         return out
 
     def in_graph(self, buffers: Any, rows: Any) -> Any:
-        """One matrix product."""
+        """Record one matrix product."""
         return rows @ buffers.coef.T + buffers.intercept
 
     def before(self, transform: Sequence[Transform]) -> tuple[Array, Array]:
-        """Weights and intercept of the rows in front of the affine maps that end ``transform``.
+        """Return weights and intercept of the rows in front of the affine maps that end ``transform``.
 
         Returns:
             ``(C, k)`` and ``(C,)``; k is the number of columns that the first of these maps takes: those of X where all
@@ -184,11 +183,11 @@ class WhitenedRule(Rule):
     kind: ClassVar[str] = "whitened"
 
     def lifted(self, basis: Array) -> WhitenedRule:
-        """Folded into the map."""
+        """Fold the basis into the map."""
         return replace(self, matrix=basis @ self.matrix)
 
     def scores(self, X: Array) -> Array:
-        """Two matrix products."""
+        """Compute the scores by two matrix products."""
         mapped = X @ self.matrix
         out: Array = mapped @ self.coef.T
         out /= lengths(mapped)
@@ -196,7 +195,7 @@ class WhitenedRule(Rule):
         return out
 
     def in_graph(self, buffers: Any, rows: Any) -> Any:
-        """Two matrix products."""
+        """Record two matrix products."""
         return units_in_graph(rows @ buffers.matrix) @ buffers.coef.T + buffers.intercept
 
 
@@ -204,7 +203,7 @@ def _before(step: Transform, coef: Array, intercept: Array) -> tuple[Array, Arra
     """Return the weights of the same scores in front of a map x -> x M + m: coef M' and intercept + coef m."""
     inputs = step.takes(coef.shape[1])
     shift = step.apply(np.zeros((1, inputs)))[0]
-    size = max(1.0, float(np.abs(shift).max()))  # of m's size, so that taking m away again loses no digits
+    size = max(1.0, float(np.abs(shift).max()))  # about the size of m, so that subtracting m again loses no digits
     weights = np.empty((len(coef), inputs))
     for at in range(0, inputs, TILE):
         units = np.zeros((min(TILE, inputs - at), inputs))
@@ -220,7 +219,7 @@ def lengths(rows: Array) -> Array:
 
 
 def units_in_graph(rows: Any) -> Any:
-    """Rows divided by their :func:`lengths`, in operations of the array's own library."""
+    """Return rows divided by their :func:`lengths`, in operations of the array's own library."""
     xp = arrays_of(rows)
     norms = xp.sqrt(xp.vecdot(rows, rows))
     return rows / (norms + (norms == 0))[:, None]
@@ -234,7 +233,7 @@ class _Tensor(Protocol):
 
 
 def as_numpy(values: Any) -> Any:
-    """A torch tensor as a numpy array on the CPU; anything else unchanged."""
+    """Return a torch tensor as a numpy array on the CPU; anything else unchanged."""
     return values.detach().cpu().numpy() if isinstance(values, _Tensor) else values
 
 
@@ -269,7 +268,7 @@ class Preprocessing:
 
     @classmethod
     def of_release(cls, release: Released) -> Self:
-        """The preprocessing that a release's schema prescribes."""
+        """Return the preprocessing that a release's schema prescribes."""
         return cls.of_schema(release.plan.schema)
 
     @classmethod
@@ -294,7 +293,8 @@ class Preprocessing:
         return self.feature_names if self.cells is None else tuple(each.name for each in self.cells.columns)
 
     def ordered(self, X: Any) -> Any:
-        """A DataFrame's columns in the order of the plan, as an array; of declared columns the codes of any table.
+        """Return a DataFrame's columns in the order of the plan, as an array; of declared columns the codes of any
+        table.
 
         Raises:
             DataError: the columns are not exactly the plan's; or a declared one is missing.
@@ -306,7 +306,7 @@ class Preprocessing:
         return X if self.feature_names is None else np.asarray(ordered)
 
     def apply(self, X: Any) -> Array:
-        """Rows as the rule expects them, shape ``(n, d)``; the input array is never changed.
+        """Return rows as the rule expects them, shape ``(n, d)``; the input array is never changed.
 
         Raises:
             DataError: not a finite matrix of real numbers, or the wrong number of columns.
@@ -330,12 +330,12 @@ def take_columns(head: Any, preprocessing: Preprocessing) -> None:
     head.preprocessing_, head.n_features_in_ = preprocessing, preprocessing.inputs
     if preprocessing.columns is not None:
         head.feature_names_in_ = np.array(preprocessing.columns, dtype=object)
-    elif hasattr(head, "feature_names_in_"):  # of an earlier fit
+    elif hasattr(head, "feature_names_in_"):  # left by an earlier fit
         del head.feature_names_in_
 
 
 def rows_of(head: Any, X: Any) -> Array:
-    """Rows as the rule of a fitted head expects them, ``(n, d)``.
+    """Return rows as the rule of a fitted head expects them, ``(n, d)``.
 
     Raises:
         NotFittedError: the head has no rule.

@@ -84,18 +84,19 @@ def averages(release: Release, name: str, *, alpha: float = 0.05) -> dict[tuple[
 
 
 def average_rows(found: Mapping[str, Mapping[tuple[str, ...], Average]]) -> list[dict[str, object]]:
-    """Plain values by number and group."""
+    """Return plain values by number and group."""
     rows: list[dict[str, object]] = []
     for name, groups in found.items():
         for group, each in groups.items():
-            rows.append({"number": name, "group": ", ".join(group), "records": each.records, "told": each.mean.told})
+            reported = each.mean.reported
+            rows.append({"number": name, "group": ", ".join(group), "records": each.records, "told": reported})
             for what, value in (("mean", each.mean), ("variance", each.variance)):
                 rows[-1] |= {what: value.value, f"{what}_low": value.low, f"{what}_high": value.high}
     return rows
 
 
 def averages_summary(rows: list[dict[str, object]], release: Release, alpha: float) -> Summary:
-    """Means and variances for publication."""
+    """Return means and variances for publication."""
     texts = [
         (
             f"{row['number']}" + (f" ({row['group']})" if row["group"] else ""),
@@ -153,6 +154,6 @@ def _average(n: float, x: float, q: float, sigma: tuple[float, float, float], z:
 def _scaled(found: Average, middle: float, half: float) -> Average:
     def in_unit(each: Interval, offset: float, factor: float) -> Interval:
         value, low, high = (offset + factor * end for end in (each.value, each.low, each.high))
-        return Interval(value, low, high, each.told)
+        return Interval(value, low, high, each.reported)
 
     return Average(found.records, in_unit(found.mean, middle, half), in_unit(found.variance, 0.0, half**2))

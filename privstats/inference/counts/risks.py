@@ -24,12 +24,12 @@ from privstats.inference.counts.survival import (
     curve_source,
     ends_of_share,
     exposure_in,
-    told_bins,
+    reported_bins,
     worth_of,
 )
 from privstats.inference.counts.table import CountTable, count_table, gradients, z_of
 from privstats.inference.reporting import HIDDEN, Source
-from privstats.inference.summary import RowTable, Summary, ends_of, number_of
+from privstats.inference.summary import RowTable, Summary, ends_of, formerly, number_of
 from privstats.release import Release
 from privstats.schema import Bins, Categories
 
@@ -64,7 +64,7 @@ class RisksAt(RowTable):
     curves: SurvivalCurves = field(repr=False)
 
     def to_rows(self) -> list[dict[str, object]]:
-        """One row per group, and those of the difference and of the ratio."""
+        """Return one row per group, and those of the difference and of the ratio."""
         rows = [(group, "risk", *each) for group, each in self.risks.items()]
         rows += [("", "difference", *self.difference), ("", "ratio", *self.ratio)]
         names = ("group", "metric", "estimate", "conf_low", "conf_high")
@@ -81,7 +81,7 @@ class RisksAt(RowTable):
             f"Risk up to {self.at:g}",
             ("", "risk", *ends_of(alpha)),
             rows,
-            methods=f"Risks up to {self.at:g} are 1 less the survival curve; intervals of their difference and ratio "
+            methods=f"Risks up to {self.at:g} are 1 minus the survival curve; intervals of their difference and ratio "
             "follow from those of both (Newcombe 1998; Donner and Zou 2012).",
         )
 
@@ -117,7 +117,7 @@ def _risk(group: str, curve: SurvivalCurve, at: float) -> tuple[float, float, fl
     places = np.flatnonzero(np.isclose(curve.timeline, at))
     if not len(places):
         times = ", ".join(f"{each:g}" for each in curve.timeline) or "none"
-        raise ReleaseError(f"the curve of {group!r} is told at {times}, and not at {at:g}: name such a time")
+        raise ReleaseError(f"the curve of {group!r} is reported at {times}, not at {at:g}: pass one of these times")
     place = int(places[0])
     low, high = curve.confidence_interval_[place]
     return 1 - float(curve.survival_function_[place]), 1 - float(high), 1 - float(low)
@@ -126,7 +126,7 @@ def _risk(group: str, curve: SurvivalCurve, at: float) -> tuple[float, float, fl
 def contrasts(
     one: tuple[float, float, float], other: tuple[float, float, float]
 ) -> tuple[tuple[float, float, float], tuple[float, float, float]]:
-    """Difference and ratio of two independent shares, each with low and high end."""
+    """Return difference and ratio of two independent shares, each with low and high end."""
     (p, l, u), (q, k, v) = one, other  # noqa: E741  ends of the interval of p; k and v are those of q
     difference = (p - q, p - q - math.hypot(p - l, v - q), p - q + math.hypot(u - p, q - k))
     low, high = (
@@ -142,6 +142,7 @@ def _ratio_end(product: float, above: float, below: float, side: int) -> float:
     return (product + side * math.sqrt(inside)) / below if below > 0 else (math.inf if side > 0 else 0.0)
 
 
+@formerly(told="reported")
 @dataclass(frozen=True, eq=False)
 class Incidence(RowTable):
     """Cumulative incidence by group and cause; arrays have one entry per reported bin.
@@ -172,12 +173,12 @@ class Incidence(RowTable):
     times: Times
 
     @property
-    def told(self) -> bool:
+    def reported(self) -> bool:
         """Whether any bin is reported."""
         return any(map(len, self.timeline.values()))
 
     def to_rows(self) -> list[dict[str, object]]:
-        """One row by group, cause and time."""
+        """Return one row by group, cause and time."""
         names = ("incidence", "conf_low", "conf_high")
         return [
             {"group": group, "cause": cause, "time": float(time), "n_event": float(count)}
@@ -197,7 +198,7 @@ class Incidence(RowTable):
             )
             for row in self.to_rows()
         ]
-        assumed = "independent records, censoring that says nothing of the events"
+        assumed = "independent records, censoring independent of the events"
         even = "" if self.times == "discrete" else f", {EVEN}"
         return Source(self.release, self.alpha, assumed + even).summary(
             "Cumulative incidence",
@@ -251,20 +252,20 @@ def cumulative_incidence(
     for group, counts in groups.items():
         several = math.sqrt(len(outcome.values) / 2)  # the noise of a bin's cells is in the number at risk
         collapsed = CountTable((clock, outcome), _collapsed(counts), table.sigma * several)
-        told = told_bins(collapsed)
-        timeline[group] = np.array(ends)[:told]
+        n_bins = reported_bins(collapsed)
+        timeline[group] = np.array(ends)[:n_bins]
         for place, cause in enumerate(map(str, outcome.values[1:]), start=1):
-            curves[group, cause] = _curve(counts, place, collapsed, table.sigma, told, times, z)
-            events[group, cause] = counts[:told, place]
+            curves[group, cause] = _curve(counts, place, collapsed, table.sigma, n_bins, times, z)
+            events[group, cause] = counts[:n_bins, place]
     return Incidence(curves, events, timeline, release, alpha, times)
 
 
-def _curve(counts: Array, place: int, whole: CountTable, sigma: float, told: int, times: Times, z: float) -> Array:
-    """Return the incidence of a cause and the ends of its interval, ``(told, 3)``."""
+def _curve(counts: Array, place: int, whole: CountTable, sigma: float, n_bins: int, times: Times, z: float) -> Array:
+    """Return the incidence of a cause and the ends of its interval, ``(n_bins, 3)``."""
     rises = partial(_incidence, place=place, shape=counts.shape, times=times)
-    noise = sigma * np.linalg.norm(gradients(rises, counts.reshape(-1)), axis=0)[:told]
-    estimate = np.real(rises(counts.reshape(-1)))[:told]
-    low, high = ends_of_share(estimate, worth_of(whole, times, told), noise, z)
+    noise = sigma * np.linalg.norm(gradients(rises, counts.reshape(-1)), axis=0)[:n_bins]
+    estimate = np.real(rises(counts.reshape(-1)))[:n_bins]
+    low, high = ends_of_share(estimate, worth_of(whole, times, n_bins), noise, z)
     return np.stack([np.clip(np.maximum.accumulate(estimate), 0.0, 1.0), low, high], axis=1)
 
 

@@ -13,10 +13,11 @@ from scipy.special import chdtrc
 from privstats.errors import ReleaseError
 from privstats.estimates.denoise import Array
 from privstats.inference.counts.table import CountTable, Interval, count_table, ratio, spread, z_of
+from privstats.inference.summary import formerly
 from privstats.release import Release
 from privstats.schema import Bins
 
-_TOLD = 4.0  # times sigma sqrt(cells) that a chi2 test wants in records
+_CLEAR = 4.0  # times sigma sqrt(cells) that a chi2 test wants in records
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,6 +45,7 @@ class Histogram:
     shown: Array
 
 
+@formerly(told="reported")
 class Chi2(NamedTuple):
     """A test of independence, with scipy's names.
 
@@ -67,7 +69,7 @@ class Chi2(NamedTuple):
     dof: int
 
     @property
-    def told(self) -> bool:
+    def reported(self) -> bool:
         """Whether the test is reported: the table holds enough records compared with its noise."""
         return not math.isnan(self.statistic)
 
@@ -174,7 +176,7 @@ def quantile_of(table: CountTable, q: float, z: float) -> Interval:
     value = _crossing(edges, np.array([0.0, *(share.value for share in shares), 1.0]), q)
     low = _crossing(edges, np.array([0.0, *(share.high for share in shares), 1.0]), q)
     high = _crossing(edges, np.array([0.0, *(share.low for share in shares), 1.0]), q, last=True)
-    reported = all(share.told for share in shares)
+    reported = all(share.reported for share in shares)
     return Interval(value, low if reported else -math.inf, high if reported else math.inf, reported)
 
 
@@ -199,7 +201,7 @@ def chi2_contingency(release: Release, row: str, column: str) -> Chi2:
     table = count_table(release, row, column).known()
     counts, n = table.counts, table.total
     dof = (counts.shape[0] - 1) * (counts.shape[1] - 1)
-    if table.sigma > 0 and n < _TOLD * table.sigma * math.sqrt(counts.size):
+    if table.sigma > 0 and n < _CLEAR * table.sigma * math.sqrt(counts.size):
         return Chi2(math.nan, 1.0, dof)
     if n <= 0:
         raise ReleaseError(f"the table of {row!r} and {column!r} holds no record; there is nothing to test")
@@ -247,11 +249,11 @@ def confusion_of(table: CountTable, labels: tuple[str, ...], z: float) -> Confus
     return Confusion(
         accuracy=ratio(float(right.sum()), table.total, (k, k * k - k), table.sigma, z),
         recall=recall,
-        balanced_accuracy=_balanced(table, z, all(each.told for each in recall.values())),
+        balanced_accuracy=_balanced(table, z, all(each.reported for each in recall.values())),
     )
 
 
-def _balanced(table: CountTable, z: float, told: bool) -> Interval:
+def _balanced(table: CountTable, z: float, reported: bool) -> Interval:
     k = len(table.counts)
 
     def mean_recall(flat: Array) -> Array:
@@ -260,7 +262,7 @@ def _balanced(table: CountTable, z: float, told: bool) -> Interval:
         return np.asarray(np.mean(recall, axis=-1, keepdims=True))
 
     value, error = spread(mean_recall, table.counts.reshape(-1), table.sigma)
-    if not told:
+    if not reported:
         return Interval(float(value[0]), 0.0, 1.0, False)
     low, high = np.clip([value[0] - z * error[0], value[0] + z * error[0]], 0.0, 1.0)
     return Interval(float(value[0]), float(low), float(high), True)
@@ -276,7 +278,8 @@ def _crossing(edges: Array, shares: Array, q: float, *, last: bool = False) -> f
 
 
 def _nonnegative(counts: Array) -> Array:
-    """Euclidean projection on counts >= 0 of the same total (Duchi et al. 2008); all 0 for a total below 0."""
+    """Return the Euclidean projection on counts >= 0 of the same total (Duchi et al. 2008); all 0 for a total below
+    0."""
     flat, total = counts.reshape(-1), max(float(counts.sum()), 0.0)
     ordered = -np.sort(-flat)
     excess = (np.cumsum(ordered) - total) / np.arange(1, len(flat) + 1)

@@ -19,7 +19,7 @@ from privstats.estimates.denoise import Array
 from privstats.estimates.score import shrunk_hazards
 from privstats.inference.counts.table import CountTable, Interval, count_table, gradients, spread, z_of
 from privstats.inference.reporting import HIDDEN, Source
-from privstats.inference.summary import RowTable, Summary, ends_of
+from privstats.inference.summary import RowTable, Summary, ends_of, formerly
 from privstats.release import Release
 from privstats.schema import Bins, Categories
 
@@ -32,16 +32,17 @@ Times: TypeAlias = Literal["discrete", "continuous"]
 
 _SURE = 8.0  # a curve is reported while the number at risk exceeds this many standard deviations of its noise
 _FEWEST_AT_RISK = 20.0
-_CROWDED = 0.9  # of who is at risk that may leave a bin for their time in it to be that of even rates
+_CROWDED = 0.9  # maximum share of those at risk that may leave in a bin, for even rates to give their time in it
 _SMALL = 1e-3
 EVEN = "hazards even inside a bin, or nobody leaves inside it"
-"""What curves and ratios at continuous times assume."""
+"""The assumption of curves and ratios at continuous times."""
 
 _PRODUCT = "by Kaplan and Meier's product of counts of events and of persons at risk in bins of time"
 _EXPONENTIAL = "from counts of events and person-time in bins, in which events and leaving are taken to be even"
 _NAMES = ("time", "n_risk", "n_event", "survival", "conf_low", "conf_high")
 
 
+@formerly(told_to="reported_to")
 @dataclass(frozen=True, eq=False)
 class SurvivalCurve(RowTable):
     """An estimate of survival; arrays have one entry per reported bin.
@@ -52,7 +53,7 @@ class SurvivalCurve(RowTable):
         confidence_interval_: ``(k, 2)``. Log-log without noise, as lifelines has it; under noise every p = 1 - S with
             abs(p^ - p) <= z sqrt(p (1 - p) / n + tau^2): tau the noise, n persons that Greenwood's formula is worth.
         at_risk, events: noisy numbers behind the estimate; those at risk when the bin begins.
-        told_to: the time up to which the curve is reported; 0 where no part of it is.
+        reported_to: the time up to which the curve is reported; 0 where no part of it is.
         release: the release behind the curve.
         alpha: level of the intervals.
 
@@ -62,7 +63,7 @@ class SurvivalCurve(RowTable):
         >>> counts = ps.measure(schema, {"months": [0, 1, 1, 2], "died": [1, 0, 1, 0]})
         >>> release = ps.Release.exact(schema, counts)
         >>> curve = ps.inference.kaplan_meier(release, time="months", event="died", times="discrete")
-        >>> curve.timeline.tolist(), curve.survival_function_.tolist()  # the last bin is open, so not told
+        >>> curve.timeline.tolist(), curve.survival_function_.tolist()  # the last bin is open, so not reported
         ([0.0, 1.0], [0.75, 0.5])
     """
 
@@ -71,7 +72,7 @@ class SurvivalCurve(RowTable):
     confidence_interval_: Array
     at_risk: Array
     events: Array
-    told_to: float
+    reported_to: float
     release: Release = field(repr=False)
     alpha: float
     _edges: Array = field(repr=False)
@@ -82,7 +83,7 @@ class SurvivalCurve(RowTable):
     _z: float = field(repr=False)
 
     def restricted_mean(self, tau: float) -> Interval:
-        """Mean survival time up to ``tau``: the area under the curve.
+        """Return the mean survival time up to ``tau``: the area under the curve.
 
         Raises:
             ReleaseError: tau is not above 0, or beyond the last edge.
@@ -90,7 +91,7 @@ class SurvivalCurve(RowTable):
         if not 0 < tau <= self._edges[-1]:
             raise ReleaseError(f"tau must be above 0 and at most the last edge, {self._edges[-1]:g}, got {tau!r}")
         value, error = spread(self._area(tau), self._counts.reshape(-1), self._sigma)
-        if tau > self.told_to:
+        if tau > self.reported_to:
             return Interval(float(value[0]), 0.0, tau, False)
         low, high = np.clip([value[0] - self._z * error[0], value[0] + self._z * error[0]], 0.0, tau)
         return Interval(float(value[0]), float(low), float(high), True)
@@ -106,7 +107,7 @@ class SurvivalCurve(RowTable):
         if not len(low):
             return Interval(value, 0.0, math.inf, False)
         lower = self._first_at_half(low)
-        lower = self.told_to if math.isinf(lower) else lower
+        lower = self.reported_to if math.isinf(lower) else lower
         return Interval(value, lower, self._first_at_half(high), True)
 
     @property
@@ -117,11 +118,11 @@ class SurvivalCurve(RowTable):
     def risk_table(self) -> tuple[Array, Array, Array]:
         """Return the beginnings of the reported bins, the numbers at risk there, and the standard deviation of their
         noise."""
-        told, bins = len(self.timeline), len(self._counts)
-        return self._edges[:told], self.at_risk, self._sigma * np.sqrt(2 * np.arange(bins, bins - told, -1))
+        n_reported, bins = len(self.timeline), len(self._counts)
+        return self._edges[:n_reported], self.at_risk, self._sigma * np.sqrt(2 * np.arange(bins, bins - n_reported, -1))
 
     def corners(self) -> tuple[Array, Array, Array, Array]:
-        """Times, survival, and lower and upper ends of the line to draw, from 1 at time 0 to ``told_to``.
+        """Times, survival, and lower and upper ends of the line to draw, from 1 at time 0 to ``reported_to``.
 
         Steps where times are discrete, straight between the ends of bins where they are continuous; 1 up to the first
         edge.
@@ -132,7 +133,7 @@ class SurvivalCurve(RowTable):
         times = np.concatenate([start, self.timeline])
         if self._times == "continuous":
             return times, lines[0], lines[1], lines[2]
-        ends = np.concatenate([self.timeline, [max(self.told_to, float(times[-1]))]])
+        ends = np.concatenate([self.timeline, [max(self.reported_to, float(times[-1]))]])
         steps = np.stack([times, ends], axis=1).reshape(-1)
         survival, lower, upper = (np.repeat(line, 2) for line in lines)
         return steps, survival, lower, upper
@@ -177,7 +178,6 @@ class SurvivalCurve(RowTable):
         first = min(float(edges[0]), tau)
 
         def below(flat: Array) -> Array:
-            """Return the area below an exponential in every bin, up to tau."""
             after = _survival(flat, times)
             before = np.concatenate([np.ones_like(after[..., :1]), after[..., :-1]], axis=-1)
             rate = np.log(before) - np.log(after)
@@ -299,7 +299,8 @@ def checked_times(times: Times | None) -> Times:
 
 
 def at_risk_in(counts: Array) -> Array:
-    """Records at risk at the beginning of every bin, from counts ``(..., k, m)`` of the censored and of events."""
+    """Return records at risk at the beginning of every bin, from counts ``(..., k, m)`` of the censored and of
+    events."""
     return np.flip(np.cumsum(np.flip(counts.sum(axis=-1), axis=-1), axis=-1), axis=-1)
 
 
@@ -326,7 +327,7 @@ def _survival(flat: Array, times: Times) -> Array:
     return np.cumprod(1 - hazards, axis=-1) if times == "discrete" else np.exp(-np.cumsum(hazards, axis=-1))
 
 
-def told_bins(table: CountTable) -> int:
+def reported_bins(table: CountTable) -> int:
     """Return the number of reported bins; a bin that is open above is not reported, because it has no end."""
     clock, bins = table.variables[0], len(table.counts)
     assert isinstance(clock, Bins)  # noqa: S101  refused before
@@ -341,18 +342,18 @@ def told_bins(table: CountTable) -> int:
 def _curve(table: CountTable, times: Times, release: Release, alpha: float, z: float) -> SurvivalCurve:
     clock = table.variables[0]
     assert isinstance(clock, Bins)  # noqa: S101  refused before
-    edges, told = np.array(clock.edges), told_bins(table)
+    edges, n_bins = np.array(clock.edges), reported_bins(table)
     clock_times = edges[:-1] if times == "discrete" and clock.closed == "left" else edges[1:]
     values, errors = spread(lambda flat: _survival(flat, times), table.counts.reshape(-1), table.sigma)
-    interval = _log_log(values[:told], errors[:told], z) if table.sigma == 0 else _inverted(table, times, told, z)
+    interval = _log_log(values[:n_bins], errors[:n_bins], z) if table.sigma == 0 else _inverted(table, times, n_bins, z)
     shown = np.clip(np.minimum.accumulate(values), 0.0, 1.0)
     return SurvivalCurve(
-        timeline=clock_times[:told],
-        survival_function_=shown[:told],
+        timeline=clock_times[:n_bins],
+        survival_function_=shown[:n_bins],
         confidence_interval_=interval,
-        at_risk=at_risk_in(table.counts)[:told],
-        events=table.counts[:told, 1],
-        told_to=float(edges[told]) if told else 0.0,
+        at_risk=at_risk_in(table.counts)[:n_bins],
+        events=table.counts[:n_bins, 1],
+        reported_to=float(edges[n_bins]) if n_bins else 0.0,
         release=release,
         alpha=alpha,
         _edges=edges,
@@ -364,24 +365,24 @@ def _curve(table: CountTable, times: Times, release: Release, alpha: float, z: f
     )
 
 
-def _inverted(table: CountTable, times: Times, told: int, z: float) -> Array:
-    """Return every p = 1 - S with abs(p^ - p) <= z sqrt(p (1 - p) / n + tau^2), ``(told, 2)``: a quadratic, as in
+def _inverted(table: CountTable, times: Times, n_bins: int, z: float) -> Array:
+    """Return every p = 1 - S with abs(p^ - p) <= z sqrt(p (1 - p) / n + tau^2), ``(n_bins, 2)``: a quadratic, as in
     ``ratio``.
 
     tau is the noise alone. n = (e^H - 1) / sum (e^h - 1) / r is what Greenwood's formula is worth at hazards shrunk to
     their mean, so that a noisy count of few events does not decide its own width.
     """
     survival = partial(_survival, times=times)
-    noise = table.sigma * np.linalg.norm(gradients(survival, table.counts.reshape(-1)), axis=0)[:told]
-    low, high = ends_of_share(1 - survival(table.counts.reshape(-1))[:told], worth_of(table, times, told), noise, z)
+    noise = table.sigma * np.linalg.norm(gradients(survival, table.counts.reshape(-1)), axis=0)[:n_bins]
+    low, high = ends_of_share(1 - survival(table.counts.reshape(-1))[:n_bins], worth_of(table, times, n_bins), noise, z)
     return np.stack([1 - high, 1 - low], axis=1)
 
 
-def worth_of(table: CountTable, times: Times, told: int) -> Array:
+def worth_of(table: CountTable, times: Times, n_bins: int) -> Array:
     """Return the effective number of persons of Greenwood's formula in every reported bin, at hazards shrunk to their
     mean."""
-    exposure = np.maximum(exposure_in(table.counts, times)[:told], 1.0)
-    hazards = shrunk_hazards(table.counts[:told, 1], exposure, table.sigma) if told else exposure
+    exposure = np.maximum(exposure_in(table.counts, times)[:n_bins], 1.0)
+    hazards = shrunk_hazards(table.counts[:n_bins, 1], exposure, table.sigma) if n_bins else exposure
     return np.asarray(np.expm1(np.cumsum(hazards)) / np.cumsum(np.expm1(hazards) / exposure))
 
 
@@ -417,7 +418,7 @@ def rows_of(curve: SurvivalCurve) -> list[dict[str, float]]:
 def curve_source(curves: Mapping[str, SurvivalCurve]) -> Source:
     """Return the release behind curves, and what their intervals rest on."""
     first = next(iter(curves.values()))
-    assumed = "independent records, censoring that says nothing of the event"
+    assumed = "independent records, censoring independent of the event"
     return Source(first.release, first.alpha, assumed if first._times == "discrete" else f"{assumed}, {EVEN}")
 
 

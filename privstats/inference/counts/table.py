@@ -17,35 +17,37 @@ from privstats.errors import ReleaseError
 from privstats.estimates.denoise import Array
 from privstats.inference.inversion import quantile as t_quantile
 from privstats.inference.releases import reckoned_sigma, require_gaussian, require_level, require_records
+from privstats.inference.summary import formerly
 from privstats.plan import Plan
 from privstats.release import Release
 from privstats.schema import CountSchema, Variable, narrowed
 
 _STEP = 1e-20  # of the complex step: derivatives are exact to rounding
 WIDE = 0.5
-"""Of the scale of a share or the range of a number: an interval as wide says little."""
+"""Share of the scale of a share or the range of a number: an interval this wide is of little use."""
 
 
+@formerly(told="reported")
 class Interval(NamedTuple):
     """An estimate and its interval.
 
     Attributes:
         value: the estimate.
         low, high: ends of the interval; those of the full range where it is not reported.
-        told: whether the interval is bounded at this noise.
+        reported: whether the interval is bounded at this noise.
 
     Example:
         >>> schema = ps.CountSchema((ps.Categories("sex", ("f", "m")),), (("sex",),))
         >>> release = ps.Release.exact(schema, ps.measure(schema, {"sex": ["f"] * 60 + ["m"] * 40}))
         >>> share = ps.inference.proportions(release, "sex")["f"]
-        >>> share.value, round(share.low, 2), round(share.high, 2), share.told
+        >>> share.value, round(share.low, 2), round(share.high, 2), share.reported
         (0.6, 0.5, 0.69, True)
     """
 
     value: float
     low: float
     high: float
-    told: bool
+    reported: bool
 
 
 @dataclass(frozen=True)
@@ -129,7 +131,7 @@ def wide_sentences(plan: Plan) -> list[str]:
 
 
 def z_of(alpha: float) -> float:
-    """Two-sided normal quantile of a level, which is checked."""
+    """Return the two-sided normal quantile of a level, which is checked."""
     require_level(alpha)
     return t_quantile(alpha, math.inf)
 
@@ -179,6 +181,7 @@ def spread(function: Callable[[Array], Array], counts: Array, sigma: float) -> t
 
 
 def gradients(function: Callable[[Array], Array], counts: Array) -> Array:
-    """Derivatives of an analytic function, ``(k, m)``, by complex step (Squire and Trapp 1998): exact to rounding."""
+    """Return the derivatives of an analytic function, ``(k, m)``, by complex step (Squire and Trapp 1998): exact to
+    rounding."""
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.imag(function(counts + 1j * _STEP * np.eye(len(counts)))) / _STEP

@@ -14,15 +14,17 @@ from scipy.special import chdtrc
 
 from privstats.errors import ReleaseError
 from privstats.estimates.denoise import Array
-from privstats.inference.counts.survival import Times, at_risk_in, event_tables, exposure_in, told_bins
+from privstats.inference.counts.survival import Times, at_risk_in, event_tables, exposure_in, reported_bins
 from privstats.inference.counts.table import CountTable, count_table, gradients, spread
+from privstats.inference.summary import formerly
 from privstats.release import Release
 
 _SURE = 4.0  # standard deviations of noise that a group's events must stand out by
-_MOST_SHARE = 0.95  # of who is at risk that may have the event in a bin, for its logarithm to be smooth
+_MOST_SHARE = 0.95  # maximum share of those at risk with the event in a bin, for a smooth logarithm
 _FEWEST_BINS = 2
 
 
+@formerly(told="reported")
 class LogRank(NamedTuple):
     """A log-rank test, with lifelines' names.
 
@@ -46,7 +48,7 @@ class LogRank(NamedTuple):
     degrees_freedom: int = 1
 
     @property
-    def told(self) -> bool:
+    def reported(self) -> bool:
         """Whether there is a test: noise leaves the number at risk to be read in one bin at least."""
         return not math.isnan(self.test_statistic)
 
@@ -66,7 +68,7 @@ def logrank_test(
         release, time, times: as for :func:`kaplan_meier`.
         event: as there; of more than two values others beyond the second are causes that count as censored.
         by: a variable of two groups.
-        strata: a variable within whose values groups are compared; each value may have hazards of its own.
+        strata: a variable; groups are compared within each of its values, which may have separate hazards.
 
     Raises:
         ReleaseError: not exactly two groups, or as for :func:`kaplan_meier`.
@@ -92,7 +94,9 @@ def logrank_test(
         noise = float(np.square(gradients(difference, counts.reshape(-1))).sum())
         variance = max(_hypergeometric(counts[..., :bins, :], at_risk_in(counts)[..., :bins]), 0.0) + sigma**2 * noise
     if not variance > 0:  # without noise only: it gives U a variance of its own
-        raise ReleaseError("there is no event in the bins that are told for both groups; nothing can be compared")
+        raise ReleaseError(
+            "there is no event in the bins that are reported for both groups, so nothing can be compared"
+        )
     statistic = float(value) ** 2 / variance
     return LogRank(statistic, float(chdtrc(1, statistic)))
 
@@ -113,11 +117,11 @@ def _groups(
         every = count_table(release, by, strata, time, event).known()
         counts, sigma = every.counts, every.sigma
     own = (CountTable(tables[0].variables, each, sigma) for group in counts for each in group)
-    return counts, sigma, min(told_bins(each) for each in own)
+    return counts, sigma, min(reported_bins(each) for each in own)
 
 
 def _hypergeometric(counts: Array, at_risk: Array) -> float:
-    """The variance of U at discrete times, given the margins of every bin."""
+    """Return the variance of U at discrete times, given the margins of every bin."""
     r, d = at_risk.sum(axis=0), counts[..., 1].sum(axis=0)
     share, several = at_risk[0] / r, r > 1
     return float(np.where(several, d * share * (1 - share) * (r - d) / np.where(several, r - 1, 1.0), 0.0).sum())
@@ -132,10 +136,10 @@ def _difference(flat: Array, shape: tuple[int, ...], bins: int, times: Times) ->
 
 
 def _total(values: Array) -> Array:
-    """Return the sum over strata and bins, ``(..., 1)``."""
     return np.asarray(values.sum(axis=(-2, -1))[..., None])
 
 
+@formerly(told="reported")
 class Proportionality(NamedTuple):
     """A test of "the hazard ratio is the same at all times".
 
@@ -155,7 +159,7 @@ class Proportionality(NamedTuple):
         >>> release = ps.Release.exact(schema, ps.measure(schema, records))
         >>> names = {"time": "months", "event": "died", "by": "arm"}
         >>> found = ps.inference.proportionality_test(release, **names, times="discrete")
-        >>> found.told, found.degrees_freedom
+        >>> found.reported, found.degrees_freedom
         (False, 1)
     """
 
@@ -166,7 +170,7 @@ class Proportionality(NamedTuple):
     degrees_freedom: int = 1
 
     @property
-    def told(self) -> bool:
+    def reported(self) -> bool:
         """Whether there is a test: noise leaves events of both groups to be read in two bins at least."""
         return not math.isnan(self.test_statistic)
 
@@ -232,7 +236,6 @@ def proportionality_test(
 
 
 def _trend(flat: Array, shape: tuple[int, ...], bins: int, times: Times) -> Array:
-    """U, from all counts of both groups."""
     counts = flat.reshape(*flat.shape[:-1], *shape)
     exposure = exposure_in(counts, times)[..., :bins]
     shares = counts[..., :bins, 1] / exposure

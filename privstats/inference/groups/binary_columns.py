@@ -19,9 +19,9 @@ from privstats.estimates.denoise import Array
 from privstats.inference.counts.table import gradients, z_of
 
 _CLEAR = 3.0
-"""Standard deviations of its noise that a group's rarer value must exceed for the variance to be told."""
-_SURE = 6.0  # of the noise, beyond which squares contradict zeros and ones
-_ROUNDED = 0.01  # of a record, on average: what a grid may do to a square
+"""Standard deviations of its noise that a group's rarer value must exceed for the variance to be reported."""
+_SURE = 6.0  # noise deviations beyond which squares contradict zeros and ones
+_ROUNDED = 0.01  # mean change of a record's square by the grid, at most
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,7 +48,7 @@ class BinaryColumn:
     scale: float
     shift: float
 
-    def require_zeros_and_ones(self, name: str, told: NDArray[np.bool_]) -> None:
+    def require_zeros_and_ones(self, name: str, reported: NDArray[np.bool_]) -> None:
         """Refuse sums that do not come from zeros and ones: sum x^2 = sum x.
 
         Raises:
@@ -57,7 +57,7 @@ class BinaryColumn:
         per, once = 2 * self.shift + self.scale, self.shift * (self.shift + self.scale)
         apart = np.abs(self.D - per * self.A + once * self.N)
         noise = math.hypot(self.sigma["D"], per * self.sigma["A"], once * self.sigma["N"])
-        if (apart > _SURE * noise + _ROUNDED * self.scale**2 * np.abs(self.N))[told].any():
+        if (apart > _SURE * noise + _ROUNDED * self.scale**2 * np.abs(self.N))[reported].any():
             raise ReleaseError(
                 f"binary (on the command line --binary) names {name!r}, whose sum of squares is not that of 0 and 1: "
                 "leave it out there"
@@ -74,7 +74,7 @@ class BinaryColumn:
         return np.asarray(self.ones / self.N)
 
     def intervals(self, alpha: float) -> tuple[Array, Array]:
-        """Ends of the population's shares by test inversion: Wilson's interval where there is no noise.
+        """Return the ends of the population's shares by test inversion: Wilson's interval where there is no noise.
 
         p is accepted where |C - p N| <= z sqrt(N p (1 - p) + (sigma_A^2 + (s + p k)^2 sigma_N^2) / k^2), with C the
         ones: a quadratic inequality. From 0 to 1 where noise hides the number of records.

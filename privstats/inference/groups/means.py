@@ -22,14 +22,14 @@ from privstats.inference.groups.shares import GroupShares, chosen_names, group_s
 from privstats.inference.inversion import quantile
 from privstats.inference.releases import map_columns, reckoned_sigma, require_gaussian, require_level, require_records
 from privstats.inference.reporting import HIDDEN, Source
-from privstats.inference.summary import RowTable, Summary, chance_of, ends_of, number_of
+from privstats.inference.summary import RowTable, Summary, chance_of, ends_of, formerly, number_of
 from privstats.inference.treatment_effects.balance import standardised_differences
 from privstats.release import Release
 from privstats.schema import ClassSchema, CountSchema, narrowed
 
 _SURE = 10.0  # a group is reported where its count exceeds this many standard deviations of its noise
 _CLEAR = 3.0  # likewise the variance of a column in a group, for a standardised difference
-_LEAST = 1e-4  # of clip_norm squared: a variance below that is noise
+_LEAST = 1e-4  # share of clip_norm squared below which a variance is noise
 _SMD = (
     "SMD: the first group's mean less the second's, over the root of the mean of both variances (Austin 2009); its "
     "interval is about these records, under the noise alone."
@@ -46,6 +46,7 @@ _METHODS_OF_SHARES = (
 )
 
 
+@formerly(told="reported")
 @dataclass(frozen=True, eq=False)
 class GroupMeans(RowTable):
     """Means of columns by group; arrays are ``(groups, columns)`` in the columns' original units.
@@ -56,7 +57,7 @@ class GroupMeans(RowTable):
         means: of each column; NaN where a group is not reported.
         low, high: intervals of the means; infinite where a group is not reported.
         deviations: standard deviations of the columns, without intervals; NaN likewise, and for columns of 0 and 1.
-        told: whether each group is reported, ``(groups,)``.
+        reported: whether each group is reported, ``(groups,)``.
         pvalues: Welch's test of each column between the two reported groups, ``(columns,)``; None for other numbers of
             groups.
         differences: standardised difference of each column between these two groups, first minus second, and the ends
@@ -83,7 +84,7 @@ class GroupMeans(RowTable):
     low: Array
     high: Array
     deviations: Array
-    told: NDArray[np.bool_]
+    reported: NDArray[np.bool_]
     pvalues: Array | None
     differences: Array | None = field(repr=False)
     release: Release = field(repr=False)
@@ -188,7 +189,6 @@ def table_one(
 
 
 def _means(release: Release, schema: ClassSchema, columns: tuple[str, ...], alpha: float) -> GroupMeans:
-    """Return means, deviations, tests and differences of all columns."""
     names = schema.class_names or tuple(map(str, range(schema.classes)))
     released = _released_classes(release, schema)
     N, A, D = (np.asarray(getattr(release.moments, letter))[released] for letter in "NAD")
@@ -211,7 +211,7 @@ def _means(release: Release, schema: ClassSchema, columns: tuple[str, ...], alph
         low=raw - margin / scale,
         high=raw + margin / scale,
         deviations=np.where(reported[:, None], np.sqrt(variances * safe / (safe - 1)) / scale, np.nan),
-        told=reported,
+        reported=reported,
         pvalues=_welch(means, sampling, noise, safe, unsure) if two else None,
         differences=_differences(N, A, D, release, alpha) if two else None,
         release=release,
@@ -225,7 +225,7 @@ def _released_classes(release: Release, schema: ClassSchema) -> list[int]:
 
 
 def _with_shares(found: GroupMeans, schema: ClassSchema) -> GroupMeans:
-    """Columns of 0 and 1 with their shares, the intervals, tests and differences of these."""
+    """Return the columns of 0 and 1 with their shares, the intervals, tests and differences of these."""
     release, released = found.release, _released_classes(found.release, schema)
     scale, shift = map_columns(schema.transform, schema.features)
     means, low, high, deviations = (each.copy() for each in (found.means, found.low, found.high, found.deviations))
@@ -233,9 +233,11 @@ def _with_shares(found: GroupMeans, schema: ClassSchema) -> GroupMeans:
     for j in (j for j, level in enumerate(found.levels) if level):
         A, D = (np.asarray(getattr(release.moments, letter))[released, j] for letter in "AD")
         column = BinaryColumn(found.counts, A, D, reckoned_sigma(release), float(scale[j]), float(shift[j]))
-        column.require_zeros_and_ones(found.columns[j], found.told)
-        seen = np.where(found.told, column.shares, np.nan)
-        ends = [np.where(found.told, end, no) for end, no in zip(column.intervals(found.alpha), (0, 1), strict=True)]
+        column.require_zeros_and_ones(found.columns[j], found.reported)
+        seen = np.where(found.reported, column.shares, np.nan)
+        ends = [
+            np.where(found.reported, end, no) for end, no in zip(column.intervals(found.alpha), (0, 1), strict=True)
+        ]
         means[:, j], low[:, j], high[:, j], deviations[:, j] = np.clip(seen, 0.0, 1.0), *ends, np.nan
         if pvalues is not None and differences is not None:
             pvalues[j], differences[j] = column.pvalue(), column.difference(found.alpha)
@@ -244,7 +246,6 @@ def _with_shares(found: GroupMeans, schema: ClassSchema) -> GroupMeans:
 
 
 def _chosen(found: GroupMeans, places: list[int]) -> GroupMeans:
-    """Return some columns in another order."""
     shown: dict[str, Any] = {name: getattr(found, name)[:, places] for name in ("means", "low", "high", "deviations")}
     shown |= {name: tuple(getattr(found, name)[place] for place in places) for name in ("columns", "levels")}
     tested = {name: getattr(found, name) for name in ("pvalues", "differences")}
@@ -281,8 +282,8 @@ def _sampling(variances: Array, means: Array, safe: Array, sigma: Mapping[str, f
 
 
 def _degrees(sampling: Array, noise: Array, left: Array, unsure: Array) -> Array:
-    """Degrees of freedom of each mean (Satterthwaite): the noise of means has infinitely many, because its level is
-    known, and that of variances takes some.
+    """Return the degrees of freedom of each mean (Satterthwaite): the noise of means has infinitely many, because its
+    level is known, and that of variances takes some.
 
     A column that is constant and exact has those of its records.
     """
@@ -292,7 +293,7 @@ def _degrees(sampling: Array, noise: Array, left: Array, unsure: Array) -> Array
 
 
 def _welch(means: Array, sampling: Array, noise: Array, counts: Array, unsure: Array) -> Array:
-    """Two-sided p-values, with degrees of freedom as :func:`_degrees` has them."""
+    """Return two-sided p-values, with degrees of freedom as :func:`_degrees` has them."""
     variance, apart = (sampling + noise).sum(axis=0), np.abs(means[0] - means[1])
     with np.errstate(divide="ignore", invalid="ignore"):
         degrees = variance**2 / (sampling**2 / (counts - 1) + unsure).sum(axis=0)
@@ -316,11 +317,11 @@ def _row(means: GroupMeans, j: int, i: int) -> dict[str, Any]:
     row["p_value"] = math.nan if i or means.pvalues is None else float(means.pvalues[j])
     apart = [math.nan] * 3 if i or means.differences is None else map(float, means.differences[j])
     row |= dict(zip(("smd", "smd_low", "smd_high"), apart, strict=True))
-    return {**row, "told": bool(means.told[i])}
+    return {**row, "told": bool(means.reported[i])}
 
 
 def means_summary(means: GroupMeans) -> Summary:
-    """Means by group, one row per column and group."""
+    """Return means by group, one row per column and group."""
     rows = []
     for row in rows_of(means):
         first, compared = row["group"] == means.groups[0], ("", "")

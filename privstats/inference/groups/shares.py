@@ -15,7 +15,7 @@ from privstats.estimates.denoise import Array
 from privstats.inference.counts.statistics import chi2_contingency, quantile_of
 from privstats.inference.counts.table import CountTable, Interval, count_table, ratio, z_of
 from privstats.inference.reporting import HIDDEN, Source
-from privstats.inference.summary import RowTable, Summary, chance_of
+from privstats.inference.summary import RowTable, Summary, chance_of, formerly
 from privstats.release import Release
 from privstats.schema import Bins
 from privstats.schema.variables import Variable
@@ -68,6 +68,7 @@ class Shares:
     quartiles: tuple[tuple[Interval, ...], ...] = ()
 
 
+@formerly(told="reported")
 @dataclass(frozen=True, eq=False)
 class GroupShares(RowTable):
     """Number and share of every cell of every variable that a table crosses with the groups.
@@ -97,9 +98,9 @@ class GroupShares(RowTable):
     alpha: float
 
     @property
-    def told(self) -> bool:
+    def reported(self) -> bool:
         """Whether noise leaves any share to be read."""
-        return any(share.told for each in self.variables.values() for group in each.shares for share in group)
+        return any(share.reported for each in self.variables.values() for group in each.shares for share in group)
 
     def to_rows(self) -> list[dict[str, object]]:
         """Return one row per variable, cell and group, with test and difference of the variable; NaN where not
@@ -210,7 +211,7 @@ def _shares(release: Release, by: str, name: str, alpha: float, z: float) -> Sha
         tuple(ratio(float(count), float(group.sum()), (1, others), table.sigma, z) for count in group)
         for group in counts
     )
-    reported = len(counts) == 2 and all(share.told for group in shares for share in group)
+    reported = len(counts) == 2 and all(share.reported for group in shares for share in group)
     apart = category_difference(counts, table.sigma, alpha, z) if reported else Interval(math.nan, 0.0, math.inf, False)
     cells, variable = table.variables[1].cells[: others + 1], table.variables[1]
     quartiles = _quartiles(variable, counts, table.sigma, z)
@@ -224,17 +225,17 @@ def _pvalue(release: Release, by: str, name: str) -> float:
         test = chi2_contingency(release, by, name)
     except ReleaseError:
         return math.nan
-    return test.pvalue if test.told else math.nan
+    return test.pvalue if test.reported else math.nan
 
 
 def proportion_row(share: Interval) -> dict[str, object]:
     """Return a share and its interval as plain values; NaN where it is not reported."""
-    value = share.value if share.told else math.nan
-    return {"proportion": value, "conf_low": share.low, "conf_high": share.high, "told": share.told}
+    value = share.value if share.reported else math.nan
+    return {"proportion": value, "conf_low": share.low, "conf_high": share.high, "told": share.reported}
 
 
 def _cell(count: float, share: Interval) -> str:
-    if not share.told:
+    if not share.reported:
         return HIDDEN
     value, low, high = (100 * each for each in share[:3])
     return f"{max(round(float(count)), 0):,} ({value:.1f}; {low:.1f} to {high:.1f})"
@@ -251,7 +252,7 @@ def _quartiles(variable: Variable, counts: Array, sigma: float, z: float) -> tup
 
 def _median(quartiles: Sequence[Interval]) -> str:
     """Return the median and both quartiles; hidden where noise hides one."""
-    if not all(each.told for each in quartiles):
+    if not all(each.reported for each in quartiles):
         return HIDDEN
     first, median, third = (f"{each.value:.3g}" for each in quartiles)
     return f"{median} [{first} to {third}]"
@@ -312,7 +313,7 @@ def category_difference(counts: Array, sigma: float, alpha: float, z: float) -> 
 
 
 def _shares_apart(counts: Array, records: Array) -> tuple[Array, Array, Array]:
-    """Shares of both groups ``(2, cells)``; their difference and mean covariance without the first cell."""
+    """Return the shares of both groups ``(2, cells)``; their difference and mean covariance without the first cell."""
     shares = counts / records[:, None]
     one, other = (np.diag(each[1:]) - np.outer(each[1:], each[1:]) for each in shares)
     return shares, shares[0, 1:] - shares[1, 1:], (one + other) / 2

@@ -1,4 +1,4 @@
-"""Contrasts of the cells of declared columns as a table: one column after the other, each with its reference."""
+"""Contrasts of declared columns' cells as a table: column by column, each with its reference cell."""
 
 from __future__ import annotations
 
@@ -14,19 +14,20 @@ from privstats.errors import ReleaseError
 from privstats.estimates.denoise import Array
 from privstats.inference.cell_design import ColumnCells
 from privstats.inference.regression.summary import cells_as_ratios, cells_summary, with_ratios
-from privstats.inference.summary import RowTable, Summary, framed, rows_by
+from privstats.inference.summary import RowTable, Summary, formerly, framed, rows_by
 
 if TYPE_CHECKING:
     from privstats.inference.regression.table import ContrastTest, Regression
 
 
+@formerly(told="reported")
 @dataclass(frozen=True, eq=False)
 class CellTable(RowTable):
     """Each cell against the reference cell of its column; arrays have one entry per cell, ``(k,)``.
 
     At most a fraction alpha of releases report an interval that misses, where the assumptions hold. A cell is not
-    reported where noise hides its contrast, or where noise could show as many records in an empty cell; a reference is
-    0 by definition, from 0 to 0.
+    reported where noise hides its contrast, or where noise alone could show that many records in an empty cell. A
+    reference cell is 0 by definition, with the interval 0 to 0.
 
     Attributes:
         columns, cells: name of the column and of the cell.
@@ -34,9 +35,9 @@ class CellTable(RowTable):
         estimate: NaN where it is not reported.
         error, noise_error: standard errors, sampling and noise together, and of the noise alone.
         low, high: the interval; infinite where it is not reported.
-        pvalue: two-sided, of "no difference"; NaN of a reference.
-        told: whether the interval is bounded.
-        alpha: 1 less the level of the intervals.
+        pvalue: two-sided, for the null "no difference"; NaN for a reference.
+        reported: whether the interval is bounded.
+        alpha: 1 minus the confidence level.
         level: of a record in the reference cell of every column, with its interval.
         regression: the fit.
 
@@ -60,7 +61,7 @@ class CellTable(RowTable):
     low: Array
     high: Array
     pvalue: Array
-    told: NDArray[np.bool]
+    reported: NDArray[np.bool]
     alpha: float
     level: ContrastTest
     regression: Regression
@@ -90,7 +91,7 @@ class CellTable(RowTable):
         """
         columns: dict[str, Any] = {"variable": self.columns, "level": self.cells, "reference": self.reference}
         columns |= {"estimate": self.estimate, "std_error": self.error, "noise_std_error": self.noise_error}
-        columns |= {"p_value": self.pvalue, "conf_low": self.low, "conf_high": self.high, "told": self.told}
+        columns |= {"p_value": self.pvalue, "conf_low": self.low, "conf_high": self.high, "told": self.reported}
         rows = rows_by(columns)
         return with_ratios(rows, self.regression.model) if exponentiate else rows
 
@@ -107,7 +108,7 @@ def cell_table(fit: Regression, reference: Mapping[str, str], alpha: float) -> C
     rows = np.vstack([_rows(each, first, len(fit.names)) for each, first in blocks])
     itself = np.concatenate([np.arange(len(each.cells)) == first for each, first in blocks])
     errors = fit.errors.combined(rows[~itself])
-    reported, (low, high) = errors.told(alpha), errors.interval(alpha)
+    reported, (low, high) = errors.reported(alpha), errors.interval(alpha)
     shown = {"estimate": np.where(reported, errors.estimate, math.nan), "error": errors.error, "low": low, "high": high}
     shown |= {"noise_error": errors.noise_error}
     return CellTable(
@@ -116,7 +117,7 @@ def cell_table(fit: Regression, reference: Mapping[str, str], alpha: float) -> C
         reference=itself,
         **{name: _beside(itself, values, 0.0) for name, values in shown.items()},
         pvalue=_beside(itself, errors.pvalues(), math.nan),
-        told=_beside(itself, reported.astype(np.float64), 1.0) > 0,
+        reported=_beside(itself, reported.astype(np.float64), 1.0) > 0,
         alpha=alpha,
         level=fit.t_test(_level(fit, blocks), alpha=alpha),
         regression=fit,
@@ -124,7 +125,7 @@ def cell_table(fit: Regression, reference: Mapping[str, str], alpha: float) -> C
 
 
 def _beside(reference: NDArray[np.bool], values: Array, otherwise: float) -> Array:
-    """Return an entry per cell: the values of all that are compared, and ``otherwise`` of the reference cells."""
+    """Return an entry per cell: ``values`` for the compared cells, ``otherwise`` for the reference cells."""
     entries = np.full(len(reference), otherwise)
     entries[~reference] = values
     return entries

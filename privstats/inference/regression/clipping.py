@@ -25,11 +25,12 @@ _MOST = 0.1  # coefficients are reported up to this share of targets beyond the 
 
 
 def share_beyond(mean: float, square: float, bound: float) -> float:
-    """Return the share of a normal law beyond +-``bound``, from the mean and the mean square of what a clip to it left.
+    """Return the share of a normal law beyond +-``bound``, from the mean and the mean square after clipping to it.
 
-    The clipped law's variance is smaller than the law's, so the share that it would give itself is never above .317.
-    Two moments of the clipped law are those of one normal law; this inverts them. Of targets that are not normal it is
-    no more than what would be clipped if they were: values spread evenly up to the bound give .12.
+    Clipping reduces the variance, so a normal law with the clipped moments themselves would give a share of at most
+    .317. The two moments of a clipped normal law determine the law; this function inverts them. For targets that are
+    not normal, the result is the share that a normal law would have beyond the bound: values spread evenly up to the
+    bound give .12.
 
     Args:
         mean: of the clipped values.
@@ -65,7 +66,7 @@ def share_beyond(mean: float, square: float, bound: float) -> float:
 
 
 def _moments(mean: float, size: float) -> tuple[float, float, float]:
-    """Mean and mean square of N(mean, size^2) clipped to -1..1, and the share beyond."""
+    """Return mean and mean square of N(mean, size^2) clipped to -1..1, and the share beyond."""
     a, b = (-1 - mean) / size, (1 - mean) / size
     below, above, inside = float(ndtr(a)), float(ndtr(-b)), float(ndtr(b) - ndtr(a))
     at_a, at_b = (math.exp(-min(each * each, 1_400.0) / 2) / math.sqrt(2 * math.pi) for each in (a, b))
@@ -75,7 +76,7 @@ def _moments(mean: float, size: float) -> tuple[float, float, float]:
 
 
 class Saturation(NamedTuple):
-    """The distance of the records from the clip.
+    """Estimated share of clipped targets, and size of the rows relative to the clip.
 
     Attributes:
         targets: share of targets beyond ``target_bound`` if they were normal, from the released mean and mean square,
@@ -111,10 +112,12 @@ def clip_note(saturation: Saturation | None, unclipped: bool) -> str:
     """Return a sentence on clipped targets; empty where none is needed."""
     if saturation is None or unclipped or saturation.targets < _SATURATED:
         return ""
-    effect = "so no coefficient is told" if hides(saturation, unclipped) else "which would pull coefficients toward 0"
+    effect = (
+        "so no coefficient is reported" if hides(saturation, unclipped) else "which would pull coefficients toward 0"
+    )
     return (
         f"if targets are normal, {saturation.targets:.1%} of them are beyond target_bound and were clipped, {effect}; "
-        "sums do not show whether they were, or lie just inside: where every party's clip report counts none, say "
+        "sums do not show whether they were, or are just inside: where every party's clip report counts none, pass "
         "unclipped=True, else raise target_bound, or centre the target by public knowledge"
     )
 
@@ -144,20 +147,20 @@ class Hidden:
         """Standard errors from the noise alone."""
         return self.errors.noise_error
 
-    def told(self, alpha: float) -> NDArray[np.bool_]:  # noqa: ARG002  at no level
-        """False."""
+    def reported(self, alpha: float) -> NDArray[np.bool_]:  # noqa: ARG002  the same at every level
+        """Return False for every parameter."""
         return np.zeros(len(self.estimate), dtype=np.bool_)
 
     def statistics(self, null: Array | float = 0.0) -> Array:
         """Return the statistics computed from the sums."""
         return self.errors.statistics(null)
 
-    def pvalues(self, null: Array | float = 0.0) -> Array:  # noqa: ARG002  of no value
-        """1."""
+    def pvalues(self, null: Array | float = 0.0) -> Array:  # noqa: ARG002  the same for every null
+        """Return 1 for every parameter."""
         return np.ones(len(self.estimate))
 
     def interval(self, alpha: float, *, sampling: bool = True) -> tuple[Array, Array]:  # noqa: ARG002
-        """All numbers."""
+        """Return unbounded intervals."""
         return np.full(len(self.estimate), -np.inf), np.full(len(self.estimate), np.inf)
 
     def combined(self, rows: Array) -> Hidden:
@@ -165,5 +168,5 @@ class Hidden:
         return Hidden(self.errors.combined(rows))
 
     def joint_pvalue(self) -> float:
-        """1."""
+        """Return 1."""
         return 1.0

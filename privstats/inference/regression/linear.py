@@ -33,9 +33,9 @@ CovType: TypeAlias = Literal["auto", "nonrobust", "folds"]
 _COARSE = 1e-3
 _LINEAR = "the model is linear"
 ALIKE = "residuals vary alike whatever the columns are"
-"""What is assumed where one residual variance serves all records."""
+"""The assumption behind one residual variance for all records."""
 FEWEST_PARTS = 8
-"""With fewer parts the quantiles of their few degrees of freedom are too wide to be of use."""
+"""Minimum number of parts; with fewer, the quantiles at so low degrees of freedom are too wide to be useful."""
 _UNEVEN_BELOW = 1e-3
 
 
@@ -62,8 +62,8 @@ def ols(
             by ``Cells`` and a last ``ConstantFeature``: parameters are contrasts of cells, which
             :meth:`Regression.cells` shows by column; with estimated cut points, contrasts of the cells between these.
         columns: names or numbers of the columns in the model; all if omitted.
-        target: which target, where the release has several. Their energy is released together, so the residual variance
-            of all replaces that of one, and intervals are conservative.
+        target: which target, where the release has several. Their squares are in one sum, so the residual variance of
+            all targets replaces that of one, and intervals are conservative.
         records: number of records, public; needed where no constant column gives it.
         cov_type: ``"nonrobust"``: one residual variance, by test inversion. ``"folds"``: from the schema's folds, valid
             where the variance depends on the columns. ``"auto"``: folds where the schema has at least 8, else
@@ -73,8 +73,8 @@ def ols(
             normal: two moments do not show whether values were clipped or are just inside.
 
     Assumes:
-        The model is linear, records are independent, clipping is negligible, clients are honest. Noise is no
-        assumption: it is in the interval.
+        The model is linear, records are independent, clipping is negligible, clients are honest. Intervals
+        include the noise.
 
     Raises:
         ReleaseError: a release without these sums, with the remedy; sums behind other cut points than the counts give.
@@ -161,22 +161,22 @@ def _notes(
 
 
 def design_notes(schema: Schema, sums: LinearSums, errors: Errors) -> list[str]:
-    """Warnings about the columns: a coarse grid, collinearity, a Gram matrix lost in noise."""
+    """Return warnings about the columns: a coarse grid, collinearity, a Gram matrix lost in noise."""
     equations, notes = sums.equations, list[str]()
     if sums.records * schema.scale**-2 / 12 * float(np.abs(np.diag(equations.inverse)).max()) > _COARSE:
         notes.append(f"the grid is coarse beside a column's spread: raise grid_bits from {schema.grid_bits}")
     if len(equations.lost.T):
         hidden = [name for name, size in zip(sums.names, errors.noise_error, strict=True) if math.isinf(size)]
-        notes.append(f"columns are collinear: {', '.join(hidden)} cannot be told apart")
+        notes.append(f"columns are collinear: {', '.join(hidden)} cannot be distinguished")
     elif equations.eigenvalues[0] < equations.sigma_G * math.sqrt(2 * len(equations.G)):
-        lost = "the Gram matrix is not told apart from its noise: scale the columns to their public ranges with Scale, "
+        lost = "noise hides the Gram matrix: scale the columns to their public ranges with Scale, "
         notes.append(f"{lost}read fewer columns, or release more records")
     return notes
 
 
 @dataclass(frozen=True)
 class PartErrors:
-    """Wald tests and intervals about the whole solution, with errors from leaving out one part at a time.
+    """Wald tests and intervals about the full solution, with errors from leaving out one part at a time.
 
     ``se_j^2 = (F - 1) / F sum_f (w_(f) - w)_j^2`` with w_(f) from the sums without part f, and Student's t with F - 1
     degrees. The parts carry the noise of the sums already. A parameter is reported where test inversion reports it at
@@ -202,7 +202,7 @@ class PartErrors:
 
     @cached_property
     def error(self) -> Array:
-        """Standard error, ``(m,)``; infinite where the sums without some part determine nothing."""
+        """Standard error, ``(m,)``; infinite where the sums without some part do not determine it."""
         F = len(self.parts.G)
         if not self._positive:
             return np.full(len(self.estimate), np.inf)
@@ -210,9 +210,9 @@ class PartErrors:
         moved = solutions @ self.inversion.contrasts.T - self.estimate
         return np.asarray(np.sqrt((F - 1) / F * np.square(moved).sum(axis=0)))
 
-    def told(self, alpha: float) -> NDArray[np.bool_]:
-        """Whether the interval at this level is bounded."""
-        return self.inversion.told(alpha) & self._positive
+    def reported(self, alpha: float) -> NDArray[np.bool_]:
+        """Return whether the interval at this level is bounded."""
+        return self.inversion.reported(alpha) & self._positive
 
     def statistics(self, null: Array | float = 0.0) -> Array:
         """Estimate less ``null``, over its standard error."""
@@ -227,13 +227,13 @@ class PartErrors:
         return np.maximum(two_sided(np.abs(self.statistics(null)), self.inversion.degrees), least)
 
     def interval(self, alpha: float, *, sampling: bool = True) -> tuple[Array, Array]:
-        """Ends of the intervals; about the exact sums, those of :meth:`Inversion.interval`."""
+        """Return the ends of the intervals; about the exact sums, those of :meth:`Inversion.interval`."""
         if not sampling:
             low, high = self.inversion.interval(alpha, sampling=False)
         else:
             margin = quantile(alpha, self.inversion.degrees) * self.error
             low, high = self.estimate - margin, self.estimate + margin
-        reported = self.told(alpha)
+        reported = self.reported(alpha)
         return np.where(reported, low, -np.inf), np.where(reported, high, np.inf)
 
     def combined(self, rows: Array) -> PartErrors:
@@ -241,7 +241,7 @@ class PartErrors:
         return PartErrors(self.inversion.combined(rows), self.parts)
 
     def joint_pvalue(self) -> float:
-        """p-value of "all parameters are 0", with one residual variance."""
+        """Return the p-value of "all parameters are 0", with one residual variance."""
         return self.inversion.joint_pvalue()
 
     @cached_property
@@ -255,8 +255,7 @@ class PartErrors:
 
 
 def uneven(parts: Parts) -> bool:
-    """Return whether parts differ in size by more than a hash of different records gives: equal records share a
-    part."""
+    """Return whether parts differ in size more than a hash of distinct records explains; equal records share a part."""
     F = len(parts.records)
     expected = parts.records.sum() / F
     spread = np.square(parts.records - expected).sum() / (expected + parts.records_sigma**2)

@@ -30,9 +30,9 @@ _STEP = 1  # grid points to either side for a derivative
 
 
 def pull_weights(pulls: Sequence[float], sizes: tuple[int, int]) -> Array:
-    """Weights of the pulls for every level, ``(200, L)``, each summing to 1.
+    """Return the weights of the pulls for every level, ``(200, L)``, each summing to 1.
 
-    Linear least squares of the relative error of ``sum w_i f(l_i)`` over sizes between the two, with a small ridge.
+    Linear least squares of the relative error of ``sum w_i f(l_i)`` over the range of sizes, with a small ridge.
     """
     n = np.geomspace(*sizes, _SIZES)[:, None]
     at_pulls, at_levels = (n * each / (n + each) for each in (np.array(pulls), LEVELS))
@@ -126,8 +126,8 @@ class MixedErrors:
         """0, because there is no noise."""
         return np.zeros(len(self.estimate))
 
-    def told(self, alpha: float) -> NDArray[np.bool_]:  # noqa: ARG002  the same at every level
-        """Whether the interval is bounded: enough sites for the parameter."""
+    def reported(self, alpha: float) -> NDArray[np.bool_]:  # noqa: ARG002  the same at every level
+        """Return whether the interval is bounded: enough sites for the parameter."""
         return np.asarray(self.degrees > 0)
 
     def statistics(self, null: Array | float = 0.0) -> Array:
@@ -141,7 +141,7 @@ class MixedErrors:
         return np.array([float(two_sided(size, degrees)) if degrees > 0 else 1.0 for size, degrees in pairs])
 
     def interval(self, alpha: float, *, sampling: bool = True) -> tuple[Array, Array]:
-        """Ends of the intervals; about the exact sums, which are known, the estimates."""
+        """Return the ends of the intervals; about the exact sums, which are known, the estimates."""
         reach = np.array([quantile(alpha, degrees) if degrees > 0 else np.inf for degrees in self.degrees])
         margin = reach * self.error if sampling else np.where(self.degrees > 0, 0.0, np.inf)
         return self.estimate - margin, self.estimate + margin
@@ -152,7 +152,7 @@ class MixedErrors:
         return MixedErrors(rows @ self.estimate, rows @ self.covariance @ rows.T, degrees)
 
     def joint_pvalue(self) -> float:
-        """p-value of "all parameters are 0" by the F law."""
+        """Return the p-value of "all parameters are 0" by the F law."""
         degrees, r = float(self.degrees.min()), len(self.estimate)
         if degrees <= 0:
             return 1.0

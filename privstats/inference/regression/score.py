@@ -54,10 +54,10 @@ def logit(releases: Sequence[Release | None]) -> Regression:
 
 
 def poisson(releases: Sequence[Release | None]) -> Regression:
-    """Poisson regression from all releases of a ``Newton`` course, in order; coefficients are log rate ratios.
+    """Fit a Poisson regression from all releases of a ``Newton`` course, in order; coefficients are log rate ratios.
 
-    Args and errors as for :func:`logit`. Counts above the schema's ``target_bound`` were cut to it, which pulls
-    coefficients toward 0.
+    Args and errors as for :func:`logit`. Counts above the schema's ``target_bound`` were truncated to it, which
+    pulls coefficients toward 0.
 
     Example:
         >>> from privstats import randomness

@@ -52,9 +52,9 @@ def fixed_effects(
             ``"auto"``: groups where there are some.
 
     Assumes:
-        The model is linear. Without groups slopes are the same at all sites and residuals vary alike. Records are
-        independent, clipping is negligible, clients are honest and each is one site. Noise is no assumption: it is in
-        the interval.
+        The model is linear. Without groups slopes are the same at all sites and residuals are homoscedastic. Records
+        are independent, clipping is negligible, clients are honest and each is one site. Noise is no assumption: it is
+        in the interval.
 
     Raises:
         ReleaseError: a release without these sums, with the remedy.
@@ -80,7 +80,7 @@ def fixed_effects(
     groups = len(sums.parts.G)
     if len({site % groups for site in release.survivors}) < groups:
         raise ReleaseError(
-            "every site of some group vanished, so the groups tell no errors; use cov_type='nonrobust', if slopes are "
+            "every site of some group vanished, so the groups give no errors; use cov_type='nonrobust', if slopes are "
             "the same at all sites"
         )
     energy = np.einsum("fii->f", sums.parts.G)
@@ -145,9 +145,9 @@ def mixed(
     """Fit a linear regression with a random intercept by site, by REML, from exact sums at two to four pulls.
 
     With ``pulls=(.4, 4, 30, 400)`` and sites within ``sizes`` coefficients and standard errors are within a tenth of a
-    standard error of REML on the pooled records; with three pulls within a fifth. Only from releases without noise: the
-    smallest eigenvalues of noisy sums are lost in it. :func:`fixed_effects` needs one pull, reveals less of the sites
-    and works under noise; use a random intercept for columns that are the same for all records of a site.
+    standard error of REML on the pooled records; with three pulls within a fifth. The releases must be without noise,
+    which would hide the smallest eigenvalues of the sums. :func:`fixed_effects` needs one pull, reveals less of the
+    sites and works under noise; use a random intercept for columns that are the same for all records of a site.
 
     The intercept, and columns with more than half of their variance between sites, have degrees of freedom equal to the
     number of sites minus the number of these parameters.
@@ -158,7 +158,7 @@ def mixed(
         columns: names or numbers of the columns in the model; all if omitted.
 
     Assumes:
-        A linear model with the same slopes at all sites, residuals that vary alike, levels drawn from a normal law,
+        A linear model with the same slopes at all sites, homoscedastic residuals, levels drawn from a normal law,
         independent of the columns, independent records, negligible clipping, honest clients.
 
     Raises:
@@ -241,7 +241,7 @@ def sites_schema(release: object) -> SitesSchema:
 
 
 def require_pulls(schema: SitesSchema) -> None:
-    """Refuse sums from which no random intercept is read."""
+    """Refuse sums that do not determine a random intercept."""
     if len(schema.pulls) < 2 or not isinstance(schema.transform[-1] if schema.transform else None, ConstantFeature):
         raise ReleaseError(
             "a random intercept needs exact sums of two to four pulls above 0 and a transform that ends in "
@@ -250,7 +250,7 @@ def require_pulls(schema: SitesSchema) -> None:
 
 
 def require_no_pull(schema: SitesSchema) -> None:
-    """Refuse sums from which no fixed effects are read."""
+    """Refuse sums that do not determine fixed effects."""
     if schema.pulls != (0.0,):
         raise ReleaseError(
             f"fixed effects need sums with a pull of 0, and the release has {schema.pulls}; read inference.mixed, or "

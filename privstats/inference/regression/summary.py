@@ -30,10 +30,10 @@ def summarise(table: Regression, alpha: float) -> Summary:
     shown = len(table.names) - (table.names[0] == "const")
     return source_of(table, alpha).summary(
         table.model,
-        ("", "coef", "std err", "of it noise", "t", "P>|t|", *ends_of(alpha)),
+        ("", "coef", "std err", "noise SE", "t", "P>|t|", *ends_of(alpha)),
         (
             (name, *_cells(reported, *map(float, values)))
-            for name, reported, *values in zip(table.names, table.errors.told(alpha), *columns, strict=True)
+            for name, reported, *values in zip(table.names, table.errors.reported(alpha), *columns, strict=True)
         ),
         head=head_of(table),
         notes=(f"{shown} of {table.columns} released {'contrasts' if table.column_cells else 'columns'} shown.",),
@@ -56,14 +56,14 @@ def fitted_words(table: Regression) -> str:
 
 
 def cells_summary(table: CellTable) -> Summary:
-    """Contrasts of each column's cells, one row per cell."""
+    """Return the contrasts of each column's cells, one row per cell."""
     fit, level = table.regression, table.level
-    shown = _contrast(level.told, level.value, 0.0, 0.0, level.pvalue, level.low, level.high)
+    shown = _contrast(level.reported, level.value, 0.0, 0.0, level.pvalue, level.low, level.high)
     rows = [("all references", shown[0], "", "", *shown[3:])]
     values = (table.estimate, table.error, table.noise_error, table.pvalue, table.low, table.high)
     return _of_cells(table).summary(
         f"{fit.model}: contrasts of cells",
-        ("", "contrast", "std err", "of it noise", "P>|t|", *ends_of(table.alpha)),
+        ("", "contrast", "std err", "noise SE", "P>|t|", *ends_of(table.alpha)),
         [*rows, *_by_column(table, _contrast, values, "reference")],
         head=head_of(fit),
         notes=("A contrast is the difference to the column's reference cell, other columns equal.",),
@@ -72,10 +72,10 @@ def cells_summary(table: CellTable) -> Summary:
     )
 
 
-def _contrast(told: bool, *numbers: float) -> list[str]:
+def _contrast(reported: bool, *numbers: float) -> list[str]:
     """Estimate, errors, p-value and interval of a contrast; a regression shows its statistic besides."""
     estimate, error, noise, p, low, high = numbers
-    shown = _cells(told, estimate, error, noise, 0.0, p, low, high)
+    shown = _cells(reported, estimate, error, noise, 0.0, p, low, high)
     return shown[:3] + shown[4:]
 
 
@@ -88,7 +88,7 @@ def _by_column(
 ) -> Iterator[tuple[str, ...]]:
     """Yield a row for each column without numbers, and behind it one for each of its cells."""
     before = ""
-    for place, (column, cell, reported) in enumerate(zip(table.columns, table.cells, table.told, strict=True)):
+    for place, (column, cell, reported) in enumerate(zip(table.columns, table.cells, table.reported, strict=True)):
         numbers = shown(bool(reported), *(float(each[place]) for each in values))
         if column != before:
             yield column, *[""] * len(numbers)
@@ -97,7 +97,7 @@ def _by_column(
 
 
 def head_of(table: Regression) -> tuple[tuple[str, str], ...]:
-    """Records and measures of a regression, the last of them the standard errors."""
+    """Return records and measures of a regression, the last of them the standard errors."""
     noisy = " (noisy)" if table.release.plan.noise is not None else ""
     records = () if table.nobs is None else (("records", f"{table.nobs:,.0f}{noisy}"),)
     linear = (
@@ -114,16 +114,16 @@ def head_of(table: Regression) -> tuple[tuple[str, str], ...]:
 
 
 def _cells(
-    told: bool, coef: float, error: float, noise: float, t: float, p: float, low: float, high: float
+    reported: bool, coef: float, error: float, noise: float, t: float, p: float, low: float, high: float
 ) -> list[str]:
     chance = chance_of(p)
-    if not told:
+    if not reported:
         return [HIDDEN, HIDDEN, HIDDEN, HIDDEN, chance, "-inf", "inf"]
     return [number_of(coef), number_of(error), number_of(noise), f"{t:.2f}", chance, number_of(low), number_of(high)]
 
 
 def ratio_of(model: str) -> str | None:
-    """Return the name of ``exp`` of a coefficient; None for a model with coefficients that are no logarithms."""
+    """Return the name of ``exp`` of a coefficient; None where the coefficients are not logarithms."""
     return _RATIOS.get(model)
 
 
@@ -164,29 +164,31 @@ def ratios_summary(table: Regression, alpha: float) -> Summary:
 
 
 def ratio_columns(name: str, alpha: float) -> tuple[str, ...]:
-    """Headings of a table of ratios."""
-    return ("", name, *ends_of(alpha), f"log {name}", "std err", "of it noise", "P>|t|")
+    """Return the headings of a table of ratios."""
+    return ("", name, *ends_of(alpha), f"log {name}", "std err", "noise SE", "P>|t|")
 
 
 def ratio_rows(table: Regression, alpha: float) -> tuple[tuple[str, ...], ...]:
-    """Ratios with their intervals, one row per column."""
+    """Return ratios with their intervals, one row per column."""
     columns = (table.errors.estimate, *table.conf_int(alpha).T, table.bse, table.noise_bse, table.pvalues)
     return tuple(
         (name, *_ratio_cells(bool(reported), *map(float, values)))
-        for name, reported, *values in zip(table.names, table.errors.told(alpha), *columns, strict=True)
+        for name, reported, *values in zip(table.names, table.errors.reported(alpha), *columns, strict=True)
         if name != "const"
     )
 
 
-def _ratio_cells(told: bool, log: float, low: float, high: float, error: float, noise: float, p: float) -> list[str]:
-    if not told:
+def _ratio_cells(
+    reported: bool, log: float, low: float, high: float, error: float, noise: float, p: float
+) -> list[str]:
+    if not reported:
         return [HIDDEN, "0", "inf", HIDDEN, HIDDEN, HIDDEN, chance_of(p)]
     shown = (*map(float, _exp([log, low, high])), log, error, noise)
     return [*map(number_of, shown), chance_of(p)]
 
 
 def cells_as_ratios(table: CellTable) -> Summary:
-    """Ratios of each column's cells to its reference cell, one row per cell."""
+    """Return the ratios of each column's cells to its reference cell, one row per cell."""
     fit, name = table.regression, _named(table.regression.model)
     values = (table.estimate, table.low, table.high, table.error, table.noise_error, table.pvalue)
     against = f"{name} of a cell against its column's reference cell, other columns equal"
@@ -204,7 +206,7 @@ def cells_as_ratios(table: CellTable) -> Summary:
 def with_ratios(rows: Sequence[Mapping[str, object]], model: str) -> list[dict[str, object]]:
     """Return rows of coefficients with their ratios, ``ratio_low`` and ``ratio_high``; without the constant.
 
-    A row that is not reported has NaN, from 0 to infinity.
+    A row that is not reported has NaN and the interval 0 to infinity.
     """
     ratios = {_named(model).replace(" ", "_"): "estimate", "ratio_low": "conf_low", "ratio_high": "conf_high"}
     return [

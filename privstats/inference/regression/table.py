@@ -1,6 +1,6 @@
-"""Coefficients with intervals that stay true under noise, of a regression of any family.
+"""Regression coefficients with intervals that stay valid under noise, for every family.
 
-``linear``, ``score`` and ``sites`` make it of releases.
+``linear``, ``score`` and ``sites`` build the table from releases.
 """
 
 from __future__ import annotations
@@ -21,13 +21,14 @@ from privstats.inference.regression.cell_table import CellTable, cell_table
 from privstats.inference.regression.clipping import Saturation
 from privstats.inference.regression.summary import ratios_summary, summarise, with_ratios
 from privstats.inference.releases import require_level
-from privstats.inference.summary import RowTable, Summary, framed, rows_by
+from privstats.inference.summary import RowTable, Summary, formerly, framed, rows_by
 from privstats.plan import Plan
 from privstats.release import Release
 
 _ALPHA = 0.05
 
 
+@formerly(told="reported")
 @dataclass(frozen=True, eq=False)
 class Regression(RowTable):
     """A fitted linear regression; arrays have one entry per parameter, the intercept first.
@@ -115,13 +116,13 @@ class Regression(RowTable):
 
     @property
     def pvalues(self) -> Array:
-        """Two-sided, of "the parameter is 0": below alpha exactly where the interval at alpha leaves 0 out."""
+        """Two-sided, of "the parameter is 0": below alpha exactly where the interval at alpha excludes 0."""
         return self.errors.pvalues()
 
     @property
-    def told(self) -> NDArray[np.bool_]:
+    def reported(self) -> NDArray[np.bool_]:
         """Whether the interval at alpha = .05 is bounded."""
-        return self.errors.told(_ALPHA)
+        return self.errors.reported(_ALPHA)
 
     def conf_int(self, alpha: float = _ALPHA, *, about: Literal["population", "sums"] = "population") -> Array:
         """Return intervals, shape ``(m, 2)``; (-inf, inf) where a parameter is not reported at this level.
@@ -133,7 +134,7 @@ class Regression(RowTable):
                 noise alone.
 
         Raises:
-            ReleaseError: another level, or another word.
+            ReleaseError: another level, or another value of ``about``.
         """
         require_level(alpha)
         if about not in ("population", "sums"):
@@ -164,12 +165,12 @@ class Regression(RowTable):
         require_level(alpha)
         rows = self._combined(np.atleast_2d(np.asarray(contrast, dtype=np.float64)), 1)
         (low,), (high,) = rows.interval(alpha)
-        reported = bool(rows.told(alpha)[0])
+        reported = bool(rows.reported(alpha)[0])
         estimate = float(rows.estimate[0]) if reported else math.nan
         return ContrastTest(estimate, float(low), float(high), reported, float(rows.pvalues(value)[0]))
 
     def wald_test(self, contrasts: Any) -> float:
-        """p-value of "all these combinations are 0", shape ``(r, m)``, linearly independent.
+        """Return the p-value of "all these combinations are 0", shape ``(r, m)``, linearly independent.
 
         From the score at the closest coefficients that satisfy it; homoscedastic also where ``cov_type`` is
         ``"folds"``.
@@ -180,11 +181,11 @@ class Regression(RowTable):
         return self._combined(rows, len(rows)).joint_pvalue()
 
     def cells(self, *, reference: Mapping[str, str] | None = None, alpha: float = _ALPHA) -> CellTable:
-        """Contrasts of each declared column's cells with a reference cell, as treatment coding has them.
+        """Return the contrasts of each declared column's cells with a reference cell, as treatment coding has them.
 
         Args:
-            reference: by column the name of the cell that its others are compared with; where none is given, the first
-                cell that holds more records than noise could show.
+            reference: name of the reference cell by column; by default the first cell that holds more records than
+                noise could show.
             alpha: level of the intervals.
 
         Raises:
@@ -240,11 +241,11 @@ class Regression(RowTable):
         low, high = self.conf_int(alpha).T
         columns: dict[str, Any] = {"term": self.names, "estimate": self._shown(alpha), "std_error": self.bse}
         columns |= {"noise_std_error": self.noise_bse, "statistic": self.tvalues, "p_value": self.pvalues}
-        rows = rows_by({**columns, "conf_low": low, "conf_high": high, "told": self.errors.told(alpha)})
+        rows = rows_by({**columns, "conf_low": low, "conf_high": high, "told": self.errors.reported(alpha)})
         return with_ratios(rows, self.model) if exponentiate else rows
 
     def _shown(self, alpha: float) -> Array:
-        return np.where(self.errors.told(alpha), self.errors.estimate, np.nan)
+        return np.where(self.errors.reported(alpha), self.errors.estimate, np.nan)
 
     def _combined(self, rows: Array, count: int) -> Errors:
         if rows.shape != (count, len(self.names)) or not np.isfinite(rows).all() or not np.abs(rows).any(axis=1).all():
@@ -252,13 +253,14 @@ class Regression(RowTable):
         return self.errors.combined(rows)
 
 
+@formerly(told="reported")
 class ContrastTest(NamedTuple):
     """One linear combination of parameters.
 
     Attributes:
         value: its estimate; NaN where it is not reported.
         low, high: its interval; infinite where it is not reported.
-        told: whether the interval is bounded.
+        reported: whether the interval is bounded.
         pvalue: two-sided.
 
     Example:
@@ -273,5 +275,5 @@ class ContrastTest(NamedTuple):
     value: float
     low: float
     high: float
-    told: bool
+    reported: bool
     pvalue: float

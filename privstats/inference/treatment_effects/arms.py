@@ -17,7 +17,7 @@ from privstats.errors import ReleaseError
 from privstats.inference.inversion import quantile
 from privstats.inference.releases import reckoned_sigma
 from privstats.inference.reporting import HIDDEN
-from privstats.inference.summary import RowTable, Summary, ends_of, number_of
+from privstats.inference.summary import RowTable, Summary, ends_of, formerly, number_of
 from privstats.inference.treatment_effects.influence_sums import CourseSums, InfluenceSums
 from privstats.inference.treatment_effects.summary import caution_of, records_phrase, source_of
 from privstats.moments.code_rows import levels_of
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 _NOTES = (
-    "Numbers analysed and events are of these records: +- is what noise may have moved them by, at the same level. The "
+    "Numbers analysed and events describe these records; +- bounds the noise in them, at the same level. The "
     "arms add up to the records of the table.",
     "Risks and means by arm are not adjusted; their intervals are about the population, and hold however the arms "
     "differ in spread. The effects below them are adjusted.",
@@ -40,8 +40,8 @@ _NOTES = (
 
 
 _LEFT_OUT = (
-    "Left out are records that a party holds and cannot read: with those analysed they are all of an arm. Noise may "
-    "make 0 of a few, and a few of 0; whoever is in no file is for the flow chart."
+    "Left out are records that a party holds and cannot read; together with those analysed they are all of an arm. "
+    "Noise may turn a few into 0, and 0 into a few. People in no file belong in the flow chart."
 )
 
 
@@ -96,6 +96,7 @@ def excluded_records(read: CourseSums) -> tuple[LeftOut, ...]:
     return tuple(LeftOut(arm, *(Total(float(n), sigma) for n in counts[at : at + 2])) for arm, at in places)
 
 
+@formerly(told="reported")
 @dataclass(frozen=True)
 class ArmOutcome:
     """One arm's mean of one outcome, with its interval.
@@ -135,7 +136,7 @@ class ArmOutcome:
         return "mean" if self.events is None else "risk"
 
     @property
-    def told(self) -> bool:
+    def reported(self) -> bool:
         """Whether noise leaves the mean to be read."""
         return math.isfinite(self.high)
 
@@ -143,7 +144,7 @@ class ArmOutcome:
 def interval_of_mean(
     h: float, n: float, middle: float, half: float, sigma_h: float, sigma_n: float, squares: float | None, alpha: float
 ) -> tuple[float, float]:
-    """Ends of the interval of a mean about the middle of its range; infinite where noise hides it.
+    """Return the ends of the interval of a mean about the middle of its range; infinite where noise hides it.
 
     Args:
         h, n: the sum of outcomes about the middle, and records.
@@ -164,7 +165,7 @@ def interval_of_mean(
 
 
 def _accepted(square: float, cross: float, rest: float, n: float) -> tuple[float, float]:
-    """Roots of ``square m^2 - 2 cross m + rest``; infinite where they bound nothing."""
+    """Return the roots of ``square m^2 - 2 cross m + rest``; infinite where they bound nothing."""
     inside = cross**2 - square * rest
     if n <= 0 or square <= 0 or inside < 0:
         return -math.inf, math.inf
@@ -234,7 +235,8 @@ def arm_outcomes(read: CourseSums, place: int, alpha: float) -> tuple[ArmOutcome
 
 
 def analysed(read: CourseSums) -> tuple[Total, Total] | None:
-    """Records with an outcome in either arm; where none may be missing, they add up to the records of the table."""
+    """Return records with an outcome in either arm; where none may be missing, they add up to the records of the
+    table."""
     if not read.schema.missing:
         return split_of(read)
     if read.arms is None:
@@ -257,6 +259,7 @@ def _squares(read: CourseSums, totals: Sequence[tuple[float, float]]) -> float |
     return max(within, float(reckoned_sigma(outcome).get("q", 0.0)), 0.0)
 
 
+@formerly(told="reported")
 @dataclass(frozen=True, eq=False)
 class ArmTable(RowTable):
     """Outcomes by arm, and below them the effects, as a trial's report has them.
@@ -288,9 +291,9 @@ class ArmTable(RowTable):
     left_out: tuple[LeftOut, ...] = ()
 
     @property
-    def told(self) -> bool:
+    def reported(self) -> bool:
         """Whether any arm or effect is reported."""
-        return any(each.told for each in self.arms) or any(each.told for each in self.effects)
+        return any(each.reported for each in self.arms) or any(each.reported for each in self.effects)
 
     def to_rows(self) -> list[dict[str, object]]:
         """Return one row per arm and effect; numbers that are not reported are NaN."""
@@ -299,7 +302,7 @@ class ArmTable(RowTable):
             for arm in self.arms[2 * place : 2 * place + 2]:
                 events = math.nan if arm.events is None else arm.events.value
                 numbers: dict[str, object] = {"n": arm.analysed.value, "n_event": events}
-                result = {"estimate": arm.mean, "conf_low": arm.low, "conf_high": arm.high, "told": arm.told}
+                result = {"estimate": arm.mean, "conf_low": arm.low, "conf_high": arm.high, "told": arm.reported}
                 rows.append({"outcome": arm.outcome, "group": arm.arm, "metric": arm.measure, **numbers, **result})
             for measure, each in effect.measures:
                 (row,) = each.to_rows(self.alpha)
@@ -333,7 +336,6 @@ class ArmTable(RowTable):
         )
 
     def _head(self) -> list[tuple[str, str]]:
-        """Records left out by arm, and by what cannot be read."""
         if not self.left_out:
             return []
 
@@ -348,7 +350,7 @@ class ArmTable(RowTable):
     def _arm(self, arm: ArmOutcome) -> tuple[str, ...]:
         name = f"{arm.outcome}: {arm.arm}" if arm.outcome and len(self.effects) > 1 else arm.arm
         events = HIDDEN if arm.events is None else arm.events.text(self.alpha)
-        ends = map(number_of, (arm.mean, arm.low, arm.high)) if arm.told else (HIDDEN, "-inf", "inf")
+        ends = map(number_of, (arm.mean, arm.low, arm.high)) if arm.reported else (HIDDEN, "-inf", "inf")
         return (name, arm.analysed.text(self.alpha), events, *ends)
 
     def _effect(self, effect: EffectTable) -> list[tuple[str, ...]]:

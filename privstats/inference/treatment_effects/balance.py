@@ -14,7 +14,7 @@ from privstats.inference.counts.table import gradients
 from privstats.inference.inversion import quantile
 from privstats.inference.releases import column_names, map_columns
 from privstats.inference.reporting import HIDDEN, Source
-from privstats.inference.summary import Framed, Summary, ends_of, number_of, rows_by
+from privstats.inference.summary import Framed, Summary, ends_of, formerly, number_of, rows_by
 
 if TYPE_CHECKING:
     from privstats.inference.treatment_effects.table import EffectTable
@@ -25,6 +25,7 @@ _CLEAR = 3.0  # likewise the mean variance of a column in both arms
 _HIDDEN = [*[HIDDEN] * 3, "-inf", "inf", HIDDEN, "-inf", "inf"]
 
 
+@formerly(told="reported")
 @dataclass(frozen=True, eq=False)
 class Balance(Framed):
     """Columns of the treated compared with those of the others; arrays have one entry per column.
@@ -34,7 +35,7 @@ class Balance(Framed):
         means: of the treated and of the others, ``(m, 2)``, in the units of the columns; NaN where not reported.
         difference: standardised mean differences, (treated - others) / sqrt of the mean of both variances.
         low, high: intervals of the differences of *these* records, under the noise alone; infinite where not reported.
-        told: whether the records and spreads of both arms exceed the noise.
+        reported: whether the records and spreads of both arms exceed the noise.
         weighted: each column's difference, low and high end after weighting the arms, ``(m, 3)``; None where the last
             session did not release it.
 
@@ -52,7 +53,7 @@ class Balance(Framed):
     difference: Array
     low: Array
     high: Array
-    told: NDArray[np.bool_]
+    reported: NDArray[np.bool_]
     weighted: Array | None = None
 
     def to_rows(self) -> list[dict[str, object]]:
@@ -64,7 +65,7 @@ class Balance(Framed):
         if self.weighted is not None:
             names = ("weighted_smd", "weighted_smd_low", "weighted_smd_high")
             columns |= dict(zip(names, self.weighted.T, strict=True))
-        return rows_by({**columns, "told": self.told})
+        return rows_by({**columns, "told": self.reported})
 
 
 def balance_of(sums: ArmSums, schema: Any, alpha: float) -> Balance:
@@ -106,7 +107,6 @@ class _Arms(NamedTuple):
 
     @classmethod
     def of(cls, sums: ArmSums) -> _Arms:
-        """Return the arms from the outcome session's sums."""
         n = np.array(sums.records)
         first = np.stack([G[:-1, -1] / sums.constant for G in sums.G], axis=1)
         second = np.stack([np.diagonal(G)[:-1] for G in sums.G], axis=1)
@@ -160,17 +160,17 @@ def weighted_balance(sums: ArmSums, weighted: WeightedSums, alpha: float) -> Arr
     return np.where(reported[:, None], ends, [np.nan, -np.inf, np.inf])
 
 
-def standardised_differences(entries: Array, deviations: Array, told: NDArray[np.bool_]) -> tuple[Array, Array]:
+def standardised_differences(entries: Array, deviations: Array, reported: NDArray[np.bool_]) -> tuple[Array, Array]:
     """Return differences of many columns and their standard errors under the noise; NaN and infinite where not
     reported.
 
     Args:
         entries: of each column, as for :func:`standardised`, ``(m, 6)``.
         deviations: noise standard deviations of the six.
-        told: which columns are reported, ``(m,)``.
+        reported: which columns are reported, ``(m,)``.
     """
     values, errors = np.full(len(entries), np.nan), np.full(len(entries), np.inf)
-    for place in np.flatnonzero(told):
+    for place in np.flatnonzero(reported):
         slopes = gradients(standardised, entries[place])[:, 0]
         values[place] = float(np.real(standardised(entries[place]))[0])
         errors[place] = float(np.sqrt(np.square(slopes * deviations).sum()))
@@ -218,7 +218,7 @@ def balance_summary(table: EffectTable, alpha: float) -> Summary:
         columns,
         (
             (name, *(map(number_of, values) if reported else _HIDDEN[: len(columns) - 1]))
-            for name, reported, values in zip(balance.columns, balance.told, numbers, strict=True)
+            for name, reported, values in zip(balance.columns, balance.reported, numbers, strict=True)
         ),
         head=(("treated, others", f"{treated:,.0f} and {others:,.0f} (noisy)"),),
         notes=(

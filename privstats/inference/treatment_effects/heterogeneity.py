@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 _SURE = 4.0  # standard deviations of its noise that the weight of a group must exceed
 _FEWEST = 10  # records of a group, noisy
-_LEAST = 0.05  # of a group's part of all variance, below which its own is not taken for one
+_LEAST = 0.05  # minimum part of all variance for a group's own variance to be used
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,12 +103,13 @@ class Heterogeneity:
         return max(0.0, 1 - (self.groups - 1) / self.q) if self.q > 0 else 0.0
 
     def pooled_int(self, alpha: float = 0.05) -> Array:
-        """Ends of the interval of the common effect, ``(2,)``: of use where effects are the same at all sites."""
+        """Return the ends of the interval of the common effect, ``(2,)``: of use where effects are the same at all
+        sites."""
         reach = quantile(alpha, self.pooled_degrees) * self.pooled_bse
         return np.array([self.pooled - reach, self.pooled + reach])
 
     def mean_int(self, alpha: float = 0.05) -> Array:
-        """Ends of the interval of the mean effect at other sites like these, ``(2,)``."""
+        """Return the ends of the interval of the mean effect at other sites like these, ``(2,)``."""
         reach = quantile(alpha, self.mean_degrees) * self.mean_bse
         return np.array([self.mean - reach, self.mean + reach])
 

@@ -163,8 +163,8 @@ def _lines(schema: EffectSchema, present: Sequence[Release]) -> tuple[Values, ..
 
 
 def weighted_sums(last: Release) -> WeightedSums | None:
-    """Columns weighted for their arms, over all records; None where balance was not released."""
-    schema = narrowed(last.plan.schema, EffectSchema, ReleaseError("this release is of no effect"))
+    """Return columns weighted for their arms, over all records; None where balance was not released."""
+    schema = narrowed(last.plan.schema, EffectSchema, ReleaseError("this release measures no effect"))
     if not schema.balance:
         return None
     every, blocks = InfluenceSums.of(last), math.sqrt(schema.blocks)

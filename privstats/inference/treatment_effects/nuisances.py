@@ -76,7 +76,7 @@ def nuisances_of(
     lines = [(each.real[:d], each.real[d : 2 * d]) for each in published]
     residual = _residual_variance(schema, outcome, sums, lines)
     total, most, share = 0.0, 0.0, 0.0625 if schema.estimand == "overlap" else 1.0
-    for arm in (1,) if schema.estimand == "att" else (0, 1):  # of the treated no line is read
+    for arm in (1,) if schema.estimand == "att" else (0, 1):  # the line of the treated is not read
         other = _positive(own.G[1 - arm])
         spread = _covariance_of_line(own, arm, lines[place][arm], residual)
         total += share * float(np.trace(other @ spread @ other @ weights))
@@ -124,7 +124,7 @@ def _of_any_part(M: Array, spread: Array, weights: Array) -> float:
 
 
 def _covariance_of_weights(last: Release, part: slice = slice(None)) -> Array:
-    """Sampling and noise of the weights after the last round, or of a part of them: H^-1 + H^-1 V H^-1."""
+    """Return sampling and noise of the weights after the last round, or of a part of them: H^-1 + H^-1 V H^-1."""
     H, g = np.asarray(last.moments.H)[part, part], np.asarray(last.moments.g)[part]
     values, vectors = np.linalg.eigh((H + H.T) / 2)
     values = np.maximum(values, max(float(last.sigma["H"]), _LEAST * float(np.abs(values).max(initial=1.0))))
@@ -144,7 +144,7 @@ def _covariance_of_line(sums: ArmSums, arm: int, line: Array, residual: float) -
 
 
 def _noise(sigma_G: float, sigma_h: float, b: Array) -> Array:
-    """Covariance of the noise in h - G b."""
+    """Return the covariance of the noise in h - G b."""
     half = sigma_G**2 / 2
     return np.asarray((sigma_h**2 + half * float(b @ b)) * np.eye(len(b)) + half * np.outer(b, b))
 

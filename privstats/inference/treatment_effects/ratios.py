@@ -61,7 +61,7 @@ class RatioOfSums:
         low, high = ((self.S * self.W + sign * root) / square for sign in (-1, 1))
         return self.offset + low, self.offset + high
 
-    def told(self, alpha: float) -> bool:
+    def reported(self, alpha: float) -> bool:
         """Return whether the interval is bounded."""
         return math.isfinite(self.interval(alpha)[0])
 
@@ -143,7 +143,7 @@ class RatioOfMeans:
             ends += [side * root / square for root in roots if root > 0]
         return max(self.offset + min(ends), 0.0), max(self.offset + max(ends), 0.0)
 
-    def told(self, alpha: float) -> bool:
+    def reported(self, alpha: float) -> bool:
         """Return whether the interval is bounded."""
         return math.isfinite(self.interval(alpha)[1])
 

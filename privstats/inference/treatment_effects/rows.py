@@ -13,7 +13,7 @@ from privstats.course import Analysis, Effect
 from privstats.errors import PlanError, ReleaseError
 from privstats.estimates.denoise import Array
 from privstats.inference.inversion import holm
-from privstats.inference.summary import RowTable, Summary, framed
+from privstats.inference.summary import RowTable, Summary, formerly, framed
 from privstats.inference.treatment_effects.arms import ArmTable, by_arm
 from privstats.inference.treatment_effects.influence_sums import CourseSums, course_sums
 from privstats.inference.treatment_effects.table import EffectTable, question
@@ -21,6 +21,7 @@ from privstats.release import Release
 from privstats.schema import EffectSchema
 
 
+@formerly(told="reported")
 @dataclass(frozen=True, eq=False)
 class EffectRows(RowTable):
     """Effects with their intervals: for each outcome the effect in all records, then those in each subgroup.
@@ -84,9 +85,9 @@ class EffectRows(RowTable):
         return {" ".join(filter(None, (each.name, each.subgroup))) or "all": each for each in self.tables}
 
     @property
-    def told(self) -> bool:
+    def reported(self) -> bool:
         """Whether any effect is reported at the level .05."""
-        return any(table.told for table in self.tables)
+        return any(table.reported for table in self.tables)
 
     @property
     def analysis(self) -> Analysis | None:
@@ -221,7 +222,6 @@ def _places(tables: Sequence[EffectTable], family: str) -> list[int]:
 
 
 def _require_own(course: object, releases: Sequence[Release | None]) -> None:
-    """Refuse releases of other plans than the course's."""
     if not isinstance(course, Effect):
         raise ReleaseError(f"course must be an Effect course, got {type(course).__name__}; read it with course.read")
     for place, release in enumerate(releases):
@@ -236,7 +236,7 @@ def _require_own(course: object, releases: Sequence[Release | None]) -> None:
 
 
 def subgroups_of(schema: EffectSchema) -> Iterator[tuple[str, str, list[int]]]:
-    """Every subgroup of each variable alone: the variable, its name, and its blocks of sums.
+    """Yield every subgroup of each variable alone: the variable, its name, and its blocks of sums.
 
     Example:
         >>> from privstats.inference.treatment_effects.rows import subgroups_of

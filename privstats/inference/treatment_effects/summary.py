@@ -27,10 +27,10 @@ _INCOMPLETE = _TRIAL.replace(
     "one outcome per record; the propensity of being observed or the outcome lines are right among the records kept",
 )
 _AT_RANDOM = "Outcomes are missing at random given the arm and the columns named in the plan: no sum can test this."
-_ASSIGNED = "The effect is that of assignment: who did not comply counts where assigned."
+_ASSIGNED = "The effect is that of assignment: people who did not comply count in their assigned arm."
 _RATIO = (
-    "It is the mean outcome of those assigned to treatment over that of the others, of a 0/1 outcome the risk ratio; "
-    "the p-value is of a ratio of 1."
+    "It is the mean outcome of those assigned to treatment divided by that of the others (for a 0/1 outcome the risk "
+    "ratio); the p-value is of a ratio of 1."
 )
 _CONFOUNDING = "No unmeasured confounding given the columns named in the plan: no sum can test this."
 _ADJUSTED = (
@@ -75,7 +75,7 @@ def _declared(rows: EffectRows) -> list[str]:
     assert analysis is not None  # noqa: S101  likewise
     families = [table.declared for table in rows]
     counts = ", ".join(f"{family} {families.count(family)}" for family in ("primary", "secondary"))
-    date = f" (dated {analysis.date} by its owners, which nobody checked)" if analysis.date else ""
+    date = f" (dated {analysis.date} by its owners, unverified)" if analysis.date else ""
     stated = {
         "how the treatment was assigned": analysis.assignment,
         "that the columns were measured before it": analysis.measured_before,
@@ -85,12 +85,11 @@ def _declared(rows: EffectRows) -> list[str]:
         f"declared: {counts}; digest {course.digest[:_DIGITS]}...{date}, exploratory: all else.",
         f"Holm's P is adjusted for all declared rows of its family, primary or secondary, each at {analysis.alpha:g}; "
         "parties join by the digest and their ledgers hold it, while releases do not: compare it with theirs.",
-        *(f"On {about} the analysis says: {text or 'nothing'}." for about, text in stated.items()),
+        *(f"On {about} the analysis states: {text or 'nothing'}." for about, text in stated.items()),
     ]
 
 
 def _preregistered(rows: EffectRows) -> str:
-    """Describe the declaration in the words of a paper."""
     course, analysis = rows.course, rows.analysis
     if course is None or analysis is None:
         return "Nothing was declared before the first session, so all of it is exploratory."
@@ -110,7 +109,7 @@ def _summary(named: Sequence[tuple[str, EffectTable]], first: EffectTable, alpha
         title=source.title(what),
         promise=source.promise,
         head=_head(first),
-        columns=("", measured, "std err", "of it noise", "P>|t|", *ends_of(alpha)),
+        columns=("", measured, "std err", "noise SE", "P>|t|", *ends_of(alpha)),
         rows=tuple((name, *_cells(table, alpha)) for row in named for name, table in _named(*row)),
         foot=(
             *([] if first.trim is None else [_population(first)]),
@@ -203,13 +202,13 @@ def _cells(table: EffectTable, alpha: float) -> tuple[str, ...]:
 
 
 def _hidden_rows(named: Sequence[tuple[str, EffectTable]], alpha: float) -> list[str]:
-    """One sentence for each reason, with the rows that it hides where there are several."""
+    """Return one sentence for each reason, with the rows that it hides where there are several."""
     why: dict[str, list[str]] = {}
     for name, table in named:
         if text := table.why_at(alpha):
             why.setdefault(text, []).append(name)
     several = len(named) > 1
-    return [f"Not told{f' ({listed(tuple(names))})' if several else ''}: {text}." for text, names in why.items()]
+    return [f"Not reported{f' ({listed(tuple(names))})' if several else ''}: {text}." for text, names in why.items()]
 
 
 def _head(table: EffectTable) -> tuple[tuple[str, str], ...]:
@@ -277,8 +276,7 @@ def _ends(table: EffectTable) -> str:
 
 
 def _population(table: EffectTable) -> str:
-    """Describe the population of the difference."""
-    share = table.kept or 0.0
+    share = table.mean_weight or 0.0
     if table.missing:
         share = min(share, 1.0)
         few = " Most records are not in it." if share < _HALF else ""

@@ -17,7 +17,7 @@ from privstats.errors import ReleaseError
 from privstats.estimates.denoise import Array
 from privstats.estimates.effect import ArmSums
 from privstats.inference.releases import require_level
-from privstats.inference.summary import RowTable, framed
+from privstats.inference.summary import RowTable, formerly, framed
 from privstats.inference.treatment_effects.arms import split_of
 from privstats.inference.treatment_effects.balance import Balance, balance_of, weighted_balance
 from privstats.inference.treatment_effects.heterogeneity import GroupSums, Heterogeneity, heterogeneity_of
@@ -42,12 +42,13 @@ if TYPE_CHECKING:
 
 _LIGHT = 0.4  # standard errors that one record may weigh, where noise does not hide the skew of rare outcomes
 _QUIET = 0.6  # standard deviations of the noise, in influences of one record, below which it does not
-_MOST_R = 0.5  # of the other standard error, that errors of nuisances may have
+_MOST_R = 0.5  # maximum standard error from nuisances, relative to the rest
 _CLEAR = 3.0  # standard deviations of its noise that the smallest eigenvalue of the information must exceed
 _CHANCE = 6.0  # standard deviations by which the arms of a trial may miss its probability
 _RARE = 0.2  # probability of an arm below which it does not either
 
 
+@formerly(kept="mean_weight", told="reported", untold="hidden", why_not_told="why_not_reported")
 @dataclass(frozen=True, eq=False)
 class EffectTable(RowTable):
     """A treatment effect with its interval.
@@ -65,7 +66,7 @@ class EffectTable(RowTable):
         measure: ``"difference"``, or ``"ratio"`` of the mean outcomes of both arms.
         as_ratio: the effect as a ratio, where the plan requests both; otherwise None.
         ratio: the numbers behind it.
-        untold: why the effect is not reported at any level; empty where it can be.
+        hidden: why the effect is not reported at any level; empty where it can be.
         nobs: records, noisy.
         arms: records of the treated and of the others in all subgroups together, noisy; None where the course omitted
             the outcome lines. With missing outcomes all count, observed or not.
@@ -84,7 +85,7 @@ class EffectTable(RowTable):
         >>> X, y = np.column_stack([rng.uniform(20, 90, 4_000), arm]), rng.random(4_000) < 0.3 + 0.2 * arm
         >>> releases = ps.simulate(course, [(X[::2], y[::2]), (X[1::2], y[1::2])])
         >>> table = ps.inference.effect(releases)
-        >>> table.told, table.pvalue < 0.001
+        >>> table.reported, table.pvalue < 0.001
         (True, True)
     """
 
@@ -96,7 +97,7 @@ class EffectTable(RowTable):
     probability: float | tuple[float, ...] | None
     trim: float | None
     ratio: RatioOfSums | RatioOfMeans
-    untold: str
+    hidden: str
     nobs: float
     arms: tuple[float, float] | None
     r_: float | None
@@ -129,12 +130,12 @@ class EffectTable(RowTable):
         return self.ratio.noise_error
 
     @property
-    def told(self) -> bool:
+    def reported(self) -> bool:
         """Whether the effect is reported at the level .05."""
-        return not self.why_not_told
+        return not self.why_not_reported
 
     @property
-    def why_not_told(self) -> str:
+    def why_not_reported(self) -> str:
         """One sentence on what hides the effect at the level .05; empty where it is reported."""
         return self.why_at(0.05)
 
@@ -142,7 +143,7 @@ class EffectTable(RowTable):
     def pvalue(self) -> float:
         """Two-sided p-value of "no effect", a difference of 0 or a ratio of 1; 1 where it is not reported at any
         level."""
-        return 1.0 if self.untold else self.ratio.pvalue()
+        return 1.0 if self.hidden else self.ratio.pvalue()
 
     def conf_int(self, alpha: float = 0.05) -> Array:
         """Return the ends of the interval, ``(2,)``; -inf and inf where it is not reported at this level.
@@ -151,10 +152,10 @@ class EffectTable(RowTable):
             ReleaseError: alpha is not between 0 and 1.
         """
         require_level(alpha)
-        return np.array(self.ratio.interval(alpha) if not self.untold else (-math.inf, math.inf))
+        return np.array(self.ratio.interval(alpha) if not self.hidden else (-math.inf, math.inf))
 
     @property
-    def kept(self) -> float | None:
+    def mean_weight(self) -> float | None:
         """W over the records: of ``"ate"`` the share in the population, of ``"att"`` those of it that are treated, of
         ``"overlap"`` the mean weight; None where no propensity was fitted."""
         return None if self.trim is None else self.ratio.W / self.nobs
@@ -201,14 +202,14 @@ class EffectTable(RowTable):
         return balance_summary(self, alpha)
 
     def heterogeneity(self) -> Heterogeneity:
-        """Whether effects differ between groups of sites, and the effect at other sites like these.
+        """Return whether effects differ between groups of sites, and the effect at other sites like these.
 
         Raises:
             ReleaseError: the sums are not apart by groups of sites, or noise hides how many records one has.
         """
         if self._groups is None:
             raise ReleaseError(
-                "one sum holds no spread between sites, and no estimate of a single site is released: to tell whether "
+                "one sum holds no spread between sites, and no estimate of a single site is released: to see whether "
                 "effects differ, run a course whose schema has groups of sites, such as groups=8"
             )
         return heterogeneity_of(self._groups, len(self.release.survivors))
@@ -236,8 +237,8 @@ class EffectTable(RowTable):
 
     def why_at(self, alpha: float) -> str:
         """Return one sentence on what hides the effect at this level; empty where it is reported."""
-        if self.untold or self.ratio.told(alpha):
-            return self.untold
+        if self.hidden or self.ratio.reported(alpha):
+            return self.hidden
         return "noise hides how many records there are: take more records, or a larger epsilon"
 
 
@@ -308,7 +309,7 @@ def question(
         subgroup=subgroup,
         declared=declared,
         ratio=ratio,
-        untold=_misassigned(schema, arms) or _outweighed(schema, sums, line, ratio) or _unsettled(schema, nuisances, r),
+        hidden=_misassigned(schema, arms) or _outweighed(schema, sums, line, ratio) or _unsettled(schema, nuisances, r),
         nobs=sums.n,
         arms=_numbers(read),
         r_=r,
@@ -321,7 +322,7 @@ def question(
 
 
 def _numbers(read: CourseSums) -> tuple[float, float] | None:
-    """Records of both arms, which add up to all."""
+    """Return the records of both arms, which add up to all."""
     split = split_of(read)
     return None if split is None else (split[0].value, split[1].value)
 
@@ -359,14 +360,15 @@ def _misassigned(schema: EffectSchema, arms: ArmSums | None) -> str:
     if schema.probability is None or arms is None:
         return ""
     (treated, others), chances = arms.records, schema.probabilities
-    pi = min(max(treated / max(treated + others, 1.0), chances[0]), chances[-1])  # of places that differ, any between
+    # Where sites differ in probability, any probability between theirs is possible.
+    pi = min(max(treated / max(treated + others, 1.0), chances[0]), chances[-1])
     spread = max(treated + others, 0.0) * pi * (1 - pi)
     noise = (arms.sigma_G / arms.constant**2) ** 2 * (pi**2 + (1 - pi) ** 2)
     if abs(treated * (1 - pi) - others * pi) <= _CHANCE * math.sqrt(spread + noise):
         return ""
     return (
         f"{treated:,.0f} records are treated and {others:,.0f} are not, which the plan's probability of {pi:g} does "
-        "not give: look whether the arm is coded 0 and 1 in every file, and how it was assigned"
+        "not give: check that the arm is coded 0 and 1 in every file, and how it was assigned"
     )
 
 
@@ -391,7 +393,7 @@ def _share_of(nuisance: float, variance: float) -> float:
 
 
 def _unsettled(schema: EffectSchema, found: Nuisances | None, r: float | None) -> str:
-    """Why the nuisances leave an effect untold; empty where they do not."""
+    """Return why errors of the nuisances hide an effect; empty where they do not."""
     if found is None or r is None:
         return ""
     if not found.clear > _CLEAR:

@@ -26,13 +26,12 @@ if TYPE_CHECKING:
 # fmt: off
 _RECORDS = Statistic("N", "pooled", (), (0, 0), meaning="how many records there are", share=0.14)
 _INFLUENCE = Statistic("e", "pooled", ("power",), (0, 1), share=0.86,
-    meaning="the sum of what each record says of the effect, in units of the most that one can say, and of what its "
-    "square leaves of 1")
+    meaning="the sum of each record's influence on the effect, scaled to at most 1, and of 1 minus its square")
 _BALANCE = Statistic("b", "pooled", ("feature",), (0, 1), share=0.2,
     meaning="the sum of the columns of the treated less those of the others, each record weighted for its arm")
-"""Columns weighted by arm, in units of the most that one record can say."""
+"""Columns weighted by arm, in units of the largest contribution of one record."""
 _LEFT_OUT = Statistic("O", "pooled", ("exclusion",), (0, 0), share=0.5,
-    meaning="how many records are left out, by arm and by whether it is the outcome or a column that cannot be read")
+    meaning="how many records are left out, by arm and by whether the outcome or a column is unreadable")
 """Records that are in no other sum: one of these numbers grows by 1, or N does."""
 
 TRIAL_TABLE: tuple[Statistic, ...] = (_RECORDS, _INFLUENCE)
@@ -40,15 +39,15 @@ TRIAL_TABLE: tuple[Statistic, ...] = (_RECORDS, _INFLUENCE)
 EFFECT_TABLE: tuple[Statistic, ...] = (
     replace(_RECORDS, share=0.12),
     Statistic("W", "pooled", (), (0, 1), share=0.12,
-        meaning="the sum of the records' weights in the population that the effect is of"),
+        meaning="the sum of the records' weights in the population of the effect"),
     replace(_INFLUENCE, share=0.76),
 )
 """The same of a treatment that nobody assigned, with the weights of the records."""
 RATIO_TABLE: tuple[Statistic, ...] = (
     replace(_RECORDS, share=0.12),
     replace(_INFLUENCE, letter="W", share=0.12,
-        meaning="the sum of what each record says of the mean outcome without treatment, in units of the most that one "
-        "can say, and of what its square leaves of 1"),
+        meaning="the sum of each record's influence on the mean outcome without treatment, scaled to at most 1, and of "
+        "1 minus its square"),
     replace(_INFLUENCE, share=0.76),
 )
 """The same of a ratio, with what stands below its line."""

@@ -52,29 +52,29 @@ EXCLUSIONS = 6
 class EffectSchema(Schema):
     """Sums of influence values on a treatment effect, at published outcome lines and a published propensity.
 
-    A record is x, an arm a in {0, 1} and an outcome y in a public range of half-width B. With m_1, m_0 the published
-    lines at x, truncated to the range, the record's influence is ``m_1 - m_0 + a (y - m_1) / p - (1 - a)(y - m_0) /
-    (1 - p)``, less the published guess of the effect: p is the ``probability`` of a trial, or the published propensity.
-    Divided by its maximum C, the influence is t in -1..1. The record adds 1 to N, ``(t, 1 - t^2)`` to e, and its weight
-    to W where the treatment was not assigned. The square costs nothing in addition to t (docs/sensitivity.md), and
-    nothing is clipped: C follows from public caps.
+    A record is x, an arm a in {0, 1} and an outcome y in a public range of half-width B. Let m_1 and m_0 be the
+    published lines at x, truncated to the range, and p the ``probability`` of a trial or the published propensity. The
+    record's influence is ``m_1 - m_0 + a (y - m_1) / p - (1 - a)(y - m_0) / (1 - p)`` minus the published guess of the
+    effect. Divided by its maximum C, the influence is t in -1..1. The record adds 1 to N and ``(t, 1 - t^2)`` to e; it
+    adds its weight to W where the treatment was not randomised. The square costs no budget in addition to t
+    (docs/sensitivity.md). No influence is clipped, because C follows from public caps.
 
-    Each of several outcomes has its own influence values and letter: e, f, g and so on. Subgroups divide the records:
-    each has separate sums, and a record is in one of them, so they cost nothing but their noise.
+    Each of several outcomes has its own influence values and letter: e, f, g and so on. Subgroups divide the records.
+    Each subgroup has separate sums and a record is in exactly one, so subgroups cost no budget; each sum has full
+    noise.
 
     Args:
         features: twice the number of columns after the transform, which ends in ``ConstantFeature`` and ``ByArm``;
             :meth:`of` builds both from public ranges.
         clip_norm: R, the norm to which rows are clipped.
-        outcome: the public range of y, (low, high); an outcome beyond it is truncated. Several outcomes share one
-            range.
-        outcome_names: names of the columns of y, up to eight, where there are several or they are declared; None: one.
+        outcome: the public range of y, (low, high); an outcome outside is truncated. Several outcomes share one range.
+        outcome_names: names of up to eight columns of y, for several or declared outcomes; None: one outcome.
         subgroups: columns that divide the records, crossed where there are several, up to 64 subgroups: ``Categories``
             of codes, or ``Bins``, with a bin for every value. None: all records together.
         groups: F, 6 to 64; a site's sums go to the group of its roster index modulo F, so that a table can test whether
             effects differ between sites. None: all sites together.
         probability: of treatment in a randomised trial, from .05 to .95, or one for each index of the roster. None:
-            the treatment was not assigned.
+            the treatment was not randomised.
         missing: ``"weights"`` in a trial of one outcome: y may be missing at random given the arm and the columns, and
             records weigh by the inverse of the published probability of being observed; None: every record has an
             outcome.
@@ -86,17 +86,19 @@ class EffectSchema(Schema):
             the balance is not released.
         estimand: ``"ate"`` the mean effect; without a ``probability`` also ``"att"``, that of the treated, and
             ``"overlap"``, that of records weighted by p (1 - p).
-        trim: without a ``probability``: records with a published propensity below it or above 1 less it are excluded
-            from the estimate, from .02 to .4; for ``"att"`` only those above. With ``missing``: records with a
-            published probability of being observed, in either arm, below it, from .2 to .8. Otherwise None in a trial.
+        trim: without a ``probability``: records with a published propensity below it or above 1 minus it are excluded
+            from the estimate, from .02 to .4; for ``"att"`` only those above 1 minus it. With ``missing``: records with
+            a published probability of being observed, in either arm, below it, from .2 to .8. Otherwise None in a
+            trial.
         grid_bits: f; t has 2**f steps per 1.
         transform, feature_names: as in :class:`ClassSchema`; the arm is one of the input columns.
 
     Guarantee:
         Unit: one record. Under add-remove it moves (N, W, e) by at most (1, 1, 1), under replace-one by (0, 1, 2), for
-        *every* published line and propensity; e as ``t^2 + (1 - t^2)^2 <= 1`` (``dp.joint_mu``, docs/sensitivity.md).
-        Squares of several outcomes add up. With subgroups a replaced record may change its own, which moves N and W
-        by sqrt 2 and each e by no more than that. An excluded record moves O by 1, and nothing else.
+        *every* published line and propensity. The bound on e holds because ``t^2 + (1 - t^2)^2 <= 1``
+        (``dp.joint_mu``, docs/sensitivity.md). Squares of several outcomes add up. With subgroups, a replaced record
+        may change its subgroup, which moves N, W and each e by at most sqrt 2. An excluded record moves O by 1, and
+        no other sum.
 
     Raises:
         SchemaError: naming the field, its bound and the remedy.

@@ -1,7 +1,7 @@
 """A rehearsal of a study on tables that one may look at: what a model of all parties is worth, and what it costs.
 
-Under ``privstats try`` and ``privstats.rehearse``. What a study states is read from the tables here, so nothing that
-comes of it is a release.
+Under ``privstats try`` and ``privstats.rehearse``. Facts that a study must state are read from the tables here, so
+no result is a release.
 """
 
 from typing import TYPE_CHECKING
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from privstats.workflows.rehearsal.page import STAMP as STAMP
     from privstats.workflows.rehearsal.page import UNSURE as UNSURE
     from privstats.workflows.rehearsal.page import Bar as Bar
+    from privstats.workflows.rehearsal.page import assumptions as assumptions
     from privstats.workflows.rehearsal.page import bars as bars
     from privstats.workflows.rehearsal.page import before_a_score as before_a_score
     from privstats.workflows.rehearsal.page import costs as costs
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from privstats.workflows.rehearsal.page import oddities as oddities
     from privstats.workflows.rehearsal.page import promised as promised
     from privstats.workflows.rehearsal.page import scored_on as scored_on
-    from privstats.workflows.rehearsal.page import taken as taken
     from privstats.workflows.rehearsal.page import worths as worths
     from privstats.workflows.rehearsal.page import write_page as write_page
     from privstats.workflows.rehearsal.run import Opened as Opened

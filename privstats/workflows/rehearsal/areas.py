@@ -26,7 +26,7 @@ Shares: TypeAlias = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Auc:
-    """An area, of more than two classes the mean of one against the rest; or a difference of two.
+    """An AUC (one-vs-rest mean for more than two classes), or the difference between two AUCs.
 
     Attributes:
         value: of it.
@@ -78,7 +78,7 @@ def _error(held: Held, moves: NDArray[Any]) -> float | None:
 
 _PAIR, _TINY = 2, 1e-300
 _MISSED = 0.5
-"""Of its share of the records, what a class is predicted for at most where it is called missed."""
+"""A class counts as missed if it is predicted for at most this part of its share of the records."""
 
 
 @dataclass(frozen=True)

@@ -50,7 +50,7 @@ class Asked:
     persons: str | None = None
 
     def privacy(self, parties: int) -> Privacy:
-        """The promise that is rehearsed."""
+        """Return the promise that is rehearsed."""
         terms: Any = {name: getattr(self, name) for name in ("delta", "adjacency", "model")}
         words = {name: word for name, (word, _) in words_of(parties).items()}
         chosen = {name: words[name] if value is None else value for name, value in terms.items()}
@@ -84,10 +84,10 @@ _FEW = 6
 """Different whole numbers that are still names of categories."""
 _NEARLY_ALL = 0.95
 _FREE = 0.5
-_TOLD = 0.1
+_LISTED = 0.1
 """The least share of a column's texts that those listed hold; less is an id that recurs."""
 _RECURS = 0.9
-"""Of the texts that are given, as many different ones at most recur, as an id of persons with several rows does."""
+"""Texts count as recurring up to this share of distinct ones, as ids of persons with several rows do."""
 _IDS = "names, ids or free text"
 _RECURRING = f"{_IDS} that recur"
 _WHOSE = "whose a record is"
@@ -99,10 +99,10 @@ _BOOK = "its code book; here the first file alone, and what another file has bes
 
 
 class Sentence(NamedTuple):
-    """One thing that is taken for public."""
+    """One fact that the rehearsal treats as public."""
 
     what: str
-    taken: str
+    assumed: str
     elsewhere: str
 
 
@@ -130,9 +130,9 @@ class Assumed:
 
     @property
     def sentences(self) -> tuple[Sentence, ...]:
-        """Each thing, what it was taken to be, and where a study finds it."""
-        named = {kind: [each.name for each in self.columns if isinstance(each, kind)] for kind in _SAID}
-        kinds = "; ".join(f"{word}: {_few(named[kind])}" for kind, word in _SAID.items() if named[kind])
+        """Each fact, its value here, and where a study finds it."""
+        named = {kind: [each.name for each in self.columns if isinstance(each, kind)] for kind in _KINDS}
+        kinds = "; ".join(f"{word}: {_few(named[kind])}" for kind, word in _KINDS.items() if named[kind])
         lists = [each for each in self.columns if isinstance(each, Categories)]
         sentences = [
             Sentence("columns", _few([each.name for each in self.columns]), "the data dictionary that all parties use"),
@@ -156,7 +156,7 @@ class Assumed:
         return {what: size for what, size in sizes.items() if size is not None}
 
 
-_SAID: Mapping[type, str] = {Numeric: "numbers", Dates: "dates", Truth: "yes or no", Categories: "categories"}
+_KINDS: Mapping[type, str] = {Numeric: "numbers", Dates: "dates", Truth: "yes or no", Categories: "categories"}
 
 
 def assumed_of(table: Mapping[str, Readings], target: str, records: int, *, persons: str | None = None) -> Assumed:
@@ -191,7 +191,7 @@ def assumed_of(table: Mapping[str, Readings], target: str, records: int, *, pers
 
 
 def kinds_of(table: Mapping[str, Readings]) -> dict[str, Column | str]:
-    """The declaration that fits each column, or why it is left out."""
+    """Return the declaration that fits each column, or why it is left out."""
     return {name: _accepted(name, values) for name, values in table.items()}
 
 
@@ -203,22 +203,22 @@ def _accepted(name: str, readings: Readings) -> Column | str:
 
 
 def _kind_of(name: str, readings: Readings) -> Column | str:
-    """The declaration of a column, or why it is left out."""
-    values_given = len(readings.numbers) - int(readings.missing.sum())
-    if not values_given:
+    """Return the declaration of a column, or why it is left out."""
+    non_missing = len(readings.numbers) - int(readings.missing.sum())
+    if not non_missing:
         return "empty"
     numbers = readings.numbers[~np.isnan(readings.numbers)]
     if len(np.unique(numbers)) + len(set(readings.texts.values())) == 1:
         words, texts = set(readings.words.values()), set(readings.texts.values())
-        if len(words) == len(texts) == 1 and words <= _LEVELS:  # of two levels one is no gap
+        if len(words) == len(texts) == 1 and words <= _LEVELS:  # one of two levels is not a gap
             return Categories(name, tuple(sorted(words | texts)))
-        return "one value alone" if values_given == len(readings.numbers) else Categories(name, ())
+        return "one value alone" if non_missing == len(readings.numbers) else Categories(name, ())
     days = [text for text in readings.texts.values() if np.isfinite(days_of(text))]
-    if len(numbers) >= _NEARLY_ALL * values_given:
+    if len(numbers) >= _NEARLY_ALL * non_missing:
         return _of_numbers(name, numbers)
-    if len(days) >= _NEARLY_ALL * values_given:
+    if len(days) >= _NEARLY_ALL * non_missing:
         return Dates(name)
-    return _of_texts(name, readings, values_given)
+    return _of_texts(name, readings, non_missing)
 
 
 def _of_numbers(name: str, numbers: Any) -> Column | str:
@@ -237,7 +237,7 @@ def _of_numbers(name: str, numbers: Any) -> Column | str:
 def _of_texts(name: str, readings: Readings, given: int) -> Column | str:
     counts = Counter(readings.texts.values())
     listed = sum(times for _, times in counts.most_common(_VALUES))
-    if len(counts) > max(_VALUES, _FREE * given) or listed < _TOLD * given:
+    if len(counts) > max(_VALUES, _FREE * given) or listed < _LISTED * given:
         return _RECURRING if len(counts) <= _RECURS * given else _IDS
     common = sorted(((text, times) for text, times in counts.items() if LOST not in text), key=_by_count)
     frequent = tuple(sorted(text for text, _ in common[:_VALUES]))
@@ -249,7 +249,7 @@ def _by_count(item: tuple[str, int]) -> tuple[int, str]:
 
 
 def _first_accepted(make: Callable[[], Column], less: Callable[[], Column]) -> Column:
-    """The first declaration, or the second where its values are none that a plan may list."""
+    """Return the first declaration, or the second where its values are none that a plan may list."""
     try:
         return make()
     except SchemaError:

@@ -32,10 +32,10 @@ UNSURE = (
     "leaves out the noise, which was drawn once, and what other records to learn from would have given."
 )
 _SURE = 2.0
-"""Standard errors that a difference is told from."""
+"""Standard errors from which a difference counts as clear."""
 _OPEN = "?"
 _LEFT = {
-    "untold": "records without a class, left out",
+    "unlabelled": "records without a class, left out",
     "unowned": "records without an id, left out",
     "broken": "lines that are no records, left out",
 }
@@ -68,7 +68,7 @@ def _spread(error: float | None) -> str:
     return "" if error is None else f" ± {error:.3f}"
 
 
-def taken(what: Opened) -> tuple[Sentence, ...]:
+def assumptions(what: Opened) -> tuple[Sentence, ...]:
     """Return the facts treated as public and the defaults used, each with where a study states it."""
     words = words_of(len(what.parties), persons=what.asked.persons is not None)
     chosen = {name: getattr(what.asked, name, None) for name in words}
@@ -109,11 +109,11 @@ class Worth:
 
     Attributes:
         bars: the party's own model, and the joint model under the promise.
-        said: a sentence on the difference.
+        conclusion: a sentence on the difference.
     """
 
     bars: tuple[Bar, Bar]
-    said: str
+    conclusion: str
 
 
 def worths(rehearsal: Rehearsal) -> list[Worth]:
@@ -136,14 +136,14 @@ def _worth(whose: str, own: Own) -> str:
     value, error = own.gain.value, own.gain.error
     sentence = f"For {whose} the joint model is worth {value:+.3f}{_spread(error)}"
     if error is None:
-        return f"{sentence}: too few of a class are held out to say how sure that is."
+        return f"{sentence}: too few of a class are held out to state its error."
     if abs(value) < _SURE * error:
-        return f"{sentence}: its {own.records:,} records held out cannot tell that from nothing."
+        return f"{sentence}: its {own.records:,} records held out cannot distinguish that from 0."
     return f"{sentence}." if value > 0 else f"{sentence}: its own model is better for them."
 
 
 def bars(rehearsal: Rehearsal) -> list[Bar]:
-    """Each party alone, all without noise, all under the promise; on the records that all of them hold out."""
+    """Return each party alone, all without noise, all under the promise; on the records that all of them hold out."""
     alone = [Bar(f"{name} alone, no privacy", auc.value, auc.error) for name, auc in rehearsal.alone.items()]
     exact = Bar("all together, no privacy", rehearsal.exact.value, rehearsal.exact.error)
     epsilon = rehearsal.opened.privacy.epsilon
@@ -183,7 +183,7 @@ def costs(found: Rehearsal) -> list[tuple[str, str]]:
 
 
 def _flagged(decided: Decided) -> Iterator[tuple[str, str]]:
-    """Sensitivity and specificity of a rare class by its share, of two classes."""
+    """Yield sensitivity and specificity of a rare class by its share, of two classes."""
     if decided.sensitivity is not None and decided.specificity is not None:
         name, share = decided.classes[1], decided.shares[1]
         yield (
@@ -202,7 +202,7 @@ def text_of(rehearsal: Rehearsal) -> str:
         "On each party's own records that were in no sum:",
     ]
     for each in worths(rehearsal):
-        lines += [*(f"{bar.name}: {bar.shown}" for bar in each.bars), each.said]
+        lines += [*(f"{bar.name}: {bar.shown}" for bar in each.bars), each.conclusion]
     lines += [
         UNSURE,
         "",
@@ -230,7 +230,7 @@ def facts(found: Rehearsal) -> dict[str, Any]:
         "auc_alone": {name: auc.value for name, auc in found.alone.items()},
         "promise": promised(found.opened),
         "odd": oddities(found.opened),
-        "assumed_public": [f"{each.what}: {each.taken}" for each in taken(found.opened)],
+        "assumed_public": [f"{each.what}: {each.assumed}" for each in assumptions(found.opened)],
         "sessions": len(found.releases),
         "upload_bytes": found.upload_bytes,
         "seconds": found.seconds,
@@ -289,7 +289,7 @@ def next_commands(what: Opened, *, kept: bool) -> list[tuple[str, str]]:
         ),
         (
             f"privstats plan init plan.toml --from {first} --public columns.toml --target {target}{unit}",
-            "makes the plan of columns.toml once it is filled in, and asks for what nobody can choose for you",
+            "makes the plan of columns.toml once it is filled in, and asks for what only you can choose",
         ),
         *(
             (
@@ -364,10 +364,10 @@ def write_page(rehearsal: Rehearsal, path: str | os.PathLike[str], *, kept: bool
         bars=bars(rehearsal),
         unsure=UNSURE,
         scored_on=scored_on(what),
-        taken=Table(
-            "taken for public",
-            ("what", Cell("taken here", notes=("below: where a study finds it",))),
-            [(each.what, Cell(each.taken, notes=(each.elsewhere,))) for each in taken(what)],
+        assumptions=Table(
+            "treated as public",
+            ("what", Cell("value here", notes=("below: where a study finds it",))),
+            [(each.what, Cell(each.assumed, notes=(each.elsewhere,))) for each in assumptions(what)],
             words=True,
         ),
         costs=Table("what it cost", ("what", "here"), costs(rehearsal), words=True),

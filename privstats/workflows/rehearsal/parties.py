@@ -68,7 +68,7 @@ class Party:
         codes: the columns' codes, ``(n, J)``.
         y: index of each record's class, ``(n,)``.
         test: whether each record is held out of every sum, ``(n,)``.
-        untold: the number of records without a class, which are excluded.
+        unlabelled: the number of records without a class, which are excluded.
         broken: lines that are no records.
         ids: each record's person, ``(n,)``; None without a column of ids.
         unowned: the number of records with a class but no id, which are excluded where a column of ids is named.
@@ -80,7 +80,7 @@ class Party:
     codes: NDArray[np.float64]
     y: NDArray[np.intp]
     test: NDArray[np.bool_]
-    untold: int
+    unlabelled: int
     broken: int
     ids: NDArray[np.object_] | None = None
     unowned: int = 0
@@ -138,7 +138,7 @@ class Found(NamedTuple):
 
 
 def read_file(file: Source, names: Sequence[str], persons: str | None = None) -> Found:
-    """The values of some columns, and of another one the ids.
+    """Return the values of some columns, and of another one the ids.
 
     Raises:
         DataError: the file cannot be read, or has no record.
@@ -152,8 +152,8 @@ def read_file(file: Source, names: Sequence[str], persons: str | None = None) ->
 
 
 def parties_of(files: Sequence[Source], sources: Sequence[Found], public: Assumed, share: float) -> tuple[Party, ...]:
-    """The records of each file, of which about a share is held out: each record by its own values alone, or where ids
-    are read all of a person by the id alone.
+    """Return the records of each file, of which about a share is held out: each record by its own values alone, or
+    where ids are read all of a person by the id alone.
 
     Raises:
         DataError: a file has no record to learn from or to score on, or no class of its own two.
@@ -167,7 +167,6 @@ def parties_of(files: Sequence[Source], sources: Sequence[Found], public: Assume
 
 
 def _names(files: Sequence[Source]) -> list[str]:
-    """Return the parties' names, numbered where two are equal."""
     stems = [name_of(file) for file in files]
     return [stem if stems.count(stem) == 1 else f"{stem} {place}" for place, stem in enumerate(stems, 1)]
 
@@ -191,13 +190,12 @@ def _party(name: str, file: Found, public: Assumed, cells: Cells, share: float) 
 
 
 def tested(parties: Sequence[Party]) -> Held:
-    """The records that these parties hold out."""
+    """Return the records that these parties hold out."""
     ids = [party.ids[party.test] for party in parties if party.ids is not None]
     return Held(np.concatenate([party.y[party.test] for party in parties]), np.concatenate(ids) if ids else None)
 
 
 def _values(readings: Readings) -> NDArray[Any]:
-    """The readings as one array: of numbers, or of numbers, texts and None."""
     if not readings.are_texts.any():
         return readings.numbers
     out = readings.plain

@@ -51,16 +51,16 @@ from privstats.workflows.simulate import simulate
 _PAIR = 2
 _TILE_BYTES = 1 << 24
 _DRAWS = 40
-"""Of the noise, for the scorecard's bands: a fifth of the usual, for thirty columns take a minute of these."""
+"""Noise replicates for the scorecard's bands: a fifth of the usual number, because 30 columns take a minute."""
 
 
 @dataclass(frozen=True)
 class Opened:
-    """The files, read, and what was taken for public before anything was computed.
+    """The files, read, and the facts treated as public before anything was computed.
 
     Attributes:
         asked: what was asked for.
-        public: what was taken for public.
+        public: the facts treated as public.
         parties: the records of each file.
         seconds: that reading took.
         files: as they were named, and how they are written; or tables in memory.
@@ -224,7 +224,6 @@ def rehearsed(what: Opened, advance: Callable[[int], None], rng: Generator | Non
 
 
 def _releases(what: Opened, rng: Generator | None) -> tuple[Release, ...]:
-    """Return the release of every session that ended with a sum."""
     names = np.array(what.public.classes)
     shards = [(table, names[y], *ids) for table, y, *ids in (party.shard for party in what.parties)]
     with warnings.catch_warnings():
@@ -234,7 +233,6 @@ def _releases(what: Opened, rng: Generator | None) -> tuple[Release, ...]:
 
 
 def _own(party: Party, alone: Shares, private: Shares) -> Own:
-    """Compare the party's own model with the joint one, from their probabilities for its held-out records."""
     held = tested((party,))
     return Own(len(held.y), auc(held, alone), auc(held, private), gain(held, private, alone))
 
@@ -244,7 +242,7 @@ def _head(what: Opened) -> Any:
 
 
 def _fitted(head: Any, releases: Sequence[Release]) -> Any:
-    """A head of gradient rounds, or of a course without any."""
+    """Return a head of gradient rounds, or of a course without any."""
     return head.fit_releases(releases) if hasattr(head, "fit_releases") else head.fit_release(list(releases))
 
 
@@ -297,7 +295,7 @@ def _tiles(cells: Cells, codes: NDArray[np.float64]) -> Iterator[NDArray[np.floa
 
 
 def _at_quantiles(cells: Cells, codes: NDArray[np.float64]) -> Cells:
-    """The declaration with the exact quantiles of these codes for cut points."""
+    """Return the declaration with the exact quantiles of these codes for cut points."""
     quantiles = {}
     for place, column in enumerate(cells.columns):
         if not isinstance(column, Numeric | Dates) or column.edges is not None:
@@ -325,7 +323,7 @@ def rehearse(
 ) -> Rehearsal:
     """Rehearse a study on tables that you may look at, with real masks and real noise: ``privstats try`` in Python.
 
-    What a study must know beforehand is read from the tables, so **no result of it is a release**. Numbers and
+    Facts that a study must know beforehand are read from the tables, so **no result is a release**. Numbers and
     page are those that the command makes of the same tables as files; its next commands name a CSV file per table.
 
     Args:

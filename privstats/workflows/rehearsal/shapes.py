@@ -25,9 +25,9 @@ _WIDE, _HIGH = 4.2, 1.45
 _MARGIN = 0.1
 _LONGEST = 10
 _APART, _SLANT, _ROOM = 4, 40, 0.4
-"""Of names below a panel: dots between two, degrees, and inches that slanted ones need."""
+"""Names below a panel: dots between two names, degrees of slant, and inches for slanted names."""
 _NOTHING = 1e-6
-"""Of the span of the cut points: what is nearer 0 is shown as 0."""
+"""Share of the span of the cut points below which a value is shown as 0."""
 
 
 def decisive(card: Scorecard) -> list[int]:
@@ -100,7 +100,7 @@ def _curve(axes: Any, column: ColumnPoints, declared: Numeric | Dates, marks: ND
     """Draw steps between the cut points, with their band behind them; the gap's points are drawn to the right."""
     span = float(marks[-1] - marks[0]) or 1.0
     ends = np.concatenate([[marks[0] - _MARGIN * span], marks, [marks[-1] + _MARGIN * span]])
-    points, reported = column.points[row, :-1], column.told[row, column.intervals.of_steps[:-1]]
+    points, reported = column.points[row, :-1], column.reported[row, column.intervals.of_steps[:-1]]
     low, high = column.low[row, :-1], column.high[row, :-1]
     axes.stairs(high, ends, baseline=low, fill=True, color=_INK, alpha=0.15)
     axes.stairs(points, ends, baseline=None, color=_GREY, linewidth=1.6)
@@ -121,7 +121,7 @@ def _values(axes: Any, column: ColumnPoints, row: int) -> None:
 
 def _mark(axes: Any, x: float, column: ColumnPoints, row: int, place: int) -> None:
     """Draw one cell by itself, with its band; an empty cell has a dot, no further out than the axis."""
-    colour, points = _INK if column.told[row, place] else _GREY, float(column.points[row, place])
+    colour, points = _INK if column.reported[row, place] else _GREY, float(column.points[row, place])
     if column.filled[place]:
         axes.plot([x, x], [column.low[row, place], column.high[row, place]], color=colour, alpha=0.4, linewidth=3)
     else:

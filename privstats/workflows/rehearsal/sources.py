@@ -69,7 +69,7 @@ class HeldTable:
 
 
 Source: TypeAlias = RecordFile | HeldTable
-"""What one party brings: a file, or a table in memory."""
+"""One party's records: a file, or a table in memory."""
 
 
 def name_of(source: Source) -> str:
@@ -78,12 +78,12 @@ def name_of(source: Source) -> str:
 
 
 def file_of(source: Source) -> str:
-    """The file that a study's commands name: of a table in memory the CSV file of its name."""
+    """Return the file that a study's commands name: of a table in memory the CSV file of its name."""
     return f"{source.path}.csv" if isinstance(source, HeldTable) else os.fspath(source.path)
 
 
 _LINES = 1 << 12
-_SEPARATORS = ",;\t|:"  # of equally many names the first
+_SEPARATORS = ",;\t|:"  # on a tie the first one
 _NAMES = ("encoding", "separator", "decimal")
 _COMMA, _POINT = re.compile(r"[+-]?[0-9]+,[0-9]+"), re.compile(r"[+-]?[0-9]+\.[0-9]+")
 
@@ -108,7 +108,8 @@ def written_as(file: RecordFile, settings: Sequence[str | None]) -> RecordFile:
 
 
 def detect_dialect(path: Path) -> Dialect:
-    """The separator that parts the first line into most names, a decimal comma where values have one, and UTF-8 unless
+    """Return the separator that parts the first line into most names, a decimal comma where values have one, and UTF-8
+    unless
     its bytes are none."""
     with path.open("rb") as file:
         lines = [line.rstrip(b"\r\n") for line in islice(file, _LINES)]
@@ -125,7 +126,8 @@ def detect_dialect(path: Path) -> Dialect:
 
 
 def options_of(file: Source) -> str:
-    """The options that tell any command how the file is written, with a space before each; nothing of a usual one."""
+    """Return the options that tell any command how the file is written, with a space before each; nothing of a usual
+    one."""
     usual, dialect = Dialect(), file.dialect
     options = {"encoding": dialect.encoding, "separator": {"\t": "tab"}.get(dialect.separator, dialect.separator)}
     options["decimal"] = dialect.decimal

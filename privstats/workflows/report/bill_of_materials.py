@@ -75,7 +75,7 @@ _HYBRID: dict[str, tuple[Algorithm, ...]] = {
         Algorithm("SHAKE256", "xof", ("digest",), 256, 5, "keys of X-Wing from a seed"),
     ),
 }
-"""By masking protocol, what it uses besides where the plan says ``mlkem768-x25519``."""
+"""Further algorithms by masking protocol, where the plan has ``mlkem768-x25519``."""
 _OF: dict[str, tuple[Algorithm, ...]] = {
     "interactive": (
         Algorithm("SHA-512", "hash", ("digest",), 256, 5, "challenges of dealings"),
@@ -85,7 +85,7 @@ _OF: dict[str, tuple[Algorithm, ...]] = {
         Algorithm("HPKE-X25519-HKDF-SHA256", "other", ("encapsulate", "decapsulate"), 128, 0, "boxes to the panel"),
     ),
 }
-"""By masking protocol, what it uses besides."""
+"""Further algorithms by masking protocol."""
 
 
 def algorithms(plan: Plan) -> tuple[Algorithm, ...]:

@@ -51,30 +51,30 @@ KEYS: Mapping[str, tuple[tuple[str, str, str], ...]] = {
         ),
     ),
 }
-"""By a masking protocol: who, which keys, and what these open."""
+"""Rows by masking protocol: the holder, the keys, and what these open."""
 
 UNITS: Mapping[str, str] = {
-    "record": "One record: a patient of whom the data have one. Who has several is promised less, as below.",
-    "person": "One patient with all rows at one party. Who is at two parties, or under two ids, has less.",
+    "record": "One record: a patient with one record in the data. A patient with several is promised less, as below.",
+    "person": "One patient with all rows at one party. A patient at two parties, or under two ids, is promised less.",
     "client": "One party with all of its records, and so every patient in them, however many records one has.",
 }
-"""By the unit of a promise, whom it is made to."""
+"""The protected party or person, by the unit of a promise."""
 
 HIDDEN: Mapping[str, str] = {
     "add-remove": "whether {unit} is in the data at all",
     "replace-one": "what is in {unit}; that it is in the data is no secret",
 }
-"""By the adjacency of a promise, what nobody can tell well."""
+"""The hidden fact, by the adjacency of a promise."""
 
 WORDS: tuple[tuple[str, str], ...] = (
-    ("party", "a hospital, or whoever else holds records and takes part"),
+    ("party", "a hospital, or any other holder of records that takes part"),
     ("record", "what a party holds of one patient, visit or measurement"),
     ("sum, total", "of one party's records; of all parties"),
     ("session", "one time at which all parties are asked for sums"),
     ("to mask", "to add numbers that look random and that cancel in the total, and only there"),
     ("noise", "random numbers that stay in the total; two of three are below the typical one, if all parties send"),
     ("released total", "the total that may be published: where there is a promise, with its noise and never without"),
-    ("false alarm", "somebody is said to be in the data who is not"),
+    ("false alarm", "a person is reported to be in the data and is not"),
     ("digest", "64 digits that change when anything in a plan changes"),
 )
 """Terms, in the order in which the pages need them."""
@@ -132,16 +132,16 @@ def word_for(rows: Mapping[str, _Row], name: str, what: str) -> _Row:
 _MOST_ROWS = 12
 _SEVERAL = (2, 5, 10)
 _OPENED = (
-    "It is made of the released total alone, with its noise, which is all that may be published. What anybody makes of "
-    "it later tells no more of a patient."
+    "It is made of the released total alone, with its noise, which is all that may be published. Later analyses of it "
+    "reveal nothing more about a patient."
 )
 _OPENED_EXACT = (
-    "It is made of the exact total alone, which has no noise. What anybody makes of it later tells no more of a "
-    "patient."
+    "It is made of the exact total alone, which has no noise. Later analyses of it reveal nothing more about a patient."
 )
 _EXACT_KEPT = (
-    "The total is exact. Who also gets another over nearly the same records can subtract one from the other, and is "
-    "left with those in whom they differ, perhaps one patient: each total that is kept tells more beside the next."
+    "The total is exact. Anyone with a second total over nearly the same records can subtract one from the other and "
+    "obtains the sum of those in which they differ, perhaps one patient: each stored total reveals more together with "
+    "the next."
 )
 _WITHDRAWN = {
     False: "Afterwards nobody can take a record out of the total.",
@@ -207,7 +207,6 @@ def _taking_part(plan: Plan) -> Iterator[str]:
 
 
 def _leaves(total: Total) -> str:
-    """State how many numbers leave a party in all sessions, and how they are masked."""
     over = "" if total.sessions == 1 else f" in at most {total.sessions} sessions"
     return (
         f"What leaves a party are {total.numbers:,} numbers{over}, {total.upload_bytes:,} bytes: sums over "
@@ -218,7 +217,6 @@ def _leaves(total: Total) -> str:
 
 
 def _sums(sessions: list[Session]) -> Table:
-    """Return a table of the sums of each session: how many numbers, and the noise added to each."""
     rows = [
         (each, row, row.blocks(sizes) * row.entries(sizes))
         for each in sessions
@@ -241,12 +239,10 @@ def _sums(sessions: list[Session]) -> Table:
 
 
 def _noise(plan: Plan, letter: str) -> str:
-    """Return the noise of the released total of all parties, independent of which party draws it."""
     return "none" if plan.noise is None else f"{plan.noise.released_sigma(plan.cohort.clients)[letter]:.3g}"
 
 
 def _computed(sessions: list[Session]) -> list[str]:
-    """Return what is computed from the sums, one sentence per kind of sums."""
     phrases: dict[str, list[str]] = {}
     for each in sessions:
         phrases.setdefault(use_of_sums(each.plan.schema), []).append(each.name)
@@ -289,8 +285,8 @@ def _promise(plan: Plan, course: Course | None, kept: Guarantee) -> Table | None
 def _hidden(privacy: Privacy, devices: Devices | None) -> str:
     unit = {"record": "the record", "person": "the patient"}.get(privacy.unit, "the party")
     if devices is not None:
-        return f"Nobody can tell well what is in {unit}; that somebody has answered is no secret."
-    return f"Nobody can tell well {word_for(HIDDEN, privacy.adjacency, 'the adjacency').format(unit=unit)}."
+        return f"An attacker cannot reliably tell what is in {unit}; that a person has answered is no secret."
+    return f"An attacker cannot reliably tell {word_for(HIDDEN, privacy.adjacency, 'the adjacency').format(unit=unit)}."
 
 
 def _how_well(plan: Plan, course: Course | None) -> str:
@@ -311,8 +307,8 @@ def _guess(kept: Guarantee) -> str:
     """Return the advantage of the best attacker, as people say it; rounded up to a tenth of a hundredth."""
     right = math.ceil(500 * (1 + kept.operating_point()[2])) / 10
     return (
-        f"Who has to say which of two cases is true, both as likely before, is right in at most {right:g} of 100, "
-        "whatever else they know and however they compute. Tossing a coin has 50."
+        f"An attacker who must decide which of two equally likely cases is true is right in at most {right:g} of 100, "
+        "whatever else they know and compute. Tossing a coin gets 50."
     )
 
 
@@ -345,7 +341,7 @@ def _chosen(plan: Plan) -> list[str]:
     if plan.noise is None:
         return []
     return [
-        "What a choice tells that was made by looking at records: of groups, columns and bounds in the plan, or of a "
+        "What a choice reveals that was made by looking at records: of groups, columns and bounds in the plan, or of a "
         "party to stay away. They are taken from public knowledge, and no number above counts them."
     ]
 
@@ -362,7 +358,7 @@ def _more_keys(plan: Plan) -> Iterator[tuple[str, str, str]]:
 
 def _before_noise(plan: Plan) -> str:
     if plan.noise is None:
-        return ", and everybody to whom it is given"
+        return ", and everyone who receives it"
     return ", before it adds the noise; it must add it and keep both secret"
 
 
@@ -371,9 +367,9 @@ def _retention(plan: Plan, course: Course | None) -> list[str]:
         "Keys of a session are overwritten at its end and are in no backup. Keys that sign stay with their owner.",
         _EXACT_KEPT
         if plan.noise is None
-        else "The released total, with its noise, and what is made of it may be kept and published without an end: it "
-        "tells no more later than on the first day.",
-        f"Who withdraws before a session is left out of it. {_withdrawn(plan, course)}",
+        else "The released total, with its noise, and everything computed from it may be stored and published for "
+        "ever: it reveals no more later than on the first day.",
+        f"A patient who withdraws before a session is excluded from it. {_withdrawn(plan, course)}",
         *_accounts(plan),
     ]
 
@@ -385,7 +381,6 @@ def _withdrawn(plan: Plan, course: Course | None) -> str:
 
 
 def _accounts(plan: Plan) -> Iterator[str]:
-    """Yield who counts the releases about the same people."""
     limit = "with a limit that it sets itself"
     if (devices := plan.devices) is not None:
         runs = "once" if devices.most_runs == 1 else f"{devices.most_runs} times"
@@ -404,5 +399,5 @@ def _least(plan: Plan) -> list[str]:
     most = f"at most {cohort.colluders}" if cohort.colluders else "none"
     return [
         f"A total of fewer than {cohort.min_survivors} of the {cohort.clients:,} {who} is never opened. Of them "
-        f"{most} may work against the others with whoever opens it."
+        f"{most} may work against the others with the party that opens it."
     ]

@@ -29,13 +29,13 @@ from privstats.workflows.report.sessions import Session, by_session, sessions_in
 Signer: TypeAlias = Literal["software", "data holder", "coordinator", "officer", "expert"]
 
 SIGNERS: Mapping[Signer, str] = {
-    "software": "nobody: what is named before proves it again",
+    "software": "no one: the named proof can be repeated",
     "data holder": "each party",
     "coordinator": "who wrote the plan",
     "officer": "the data protection officer",
     "expert": "a statistician, as HIPAA asks for",
 }
-"""Who answers for a row."""
+"""The role that answers for a row."""
 
 TEXTS: Mapping[str, str] = {
     "N": "NIST SP 800-226, by factor",
@@ -46,7 +46,7 @@ TEXTS: Mapping[str, str] = {
 """The texts, by the letter that a row has."""
 
 FILL_IN = "\N{HORIZONTAL ELLIPSIS}" * 4
-"""Where only people know the answer."""
+"""Blank for an answer that only people know."""
 
 _FALSE_ALARMS = 0.01
 
@@ -56,7 +56,7 @@ class Row:
     """One question, its answer and its proof.
 
     Attributes:
-        asked: the texts that ask it, each a letter of :data:`TEXTS` and the place in it.
+        sources: the texts that ask it, each a letter of :data:`TEXTS` and the place in it.
         question: in a few words.
         answer: the plan's own; empty where only a person knows it.
         proof: a page of the documentation, a command, or a file next to this page.
@@ -68,7 +68,7 @@ class Row:
         True
     """
 
-    asked: str
+    sources: str
     question: str
     answer: str
     proof: str
@@ -91,7 +91,7 @@ def evidence(statement: Statement) -> list[Row]:
         >>> from privstats.workflows.report.evidence import evidence
         >>> privacy = ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=1.0, delta=1e-5)
         >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=ps.Cohort(2, 2, 10), privacy=privacy)
-        >>> [row.question for row in evidence(Statement(plan)) if row.asked.startswith("E")]
+        >>> [row.question for row in evidence(Statement(plan)) if row.sources.startswith("E")]
         ['Singling out', 'Linkability', 'Inference']
     """
     plan, course = statement.plan, statement.course
@@ -123,7 +123,7 @@ def evidence_page(statement: Statement) -> str:
     rows = evidence(statement)
     header = ("asked by", "question", "answer", "where it is proved", "who signs")
     cells = [
-        (each.asked, each.question, each.answer or Cell(FILL_IN, ("to fill in",)), each.proof, each.signer)
+        (each.sources, each.question, each.answer or Cell(FILL_IN, ("to fill in",)), each.proof, each.signer)
         for each in rows
     ]
     return render(
@@ -146,14 +146,14 @@ _ADJACENT = {"add-remove": "added or taken away", "replace-one": "exchanged for 
 def _promise(plan: Plan, course: Course | None, total: Total, kept: Guarantee) -> Iterator[Row]:
     """Yield how much the release can reveal of one unit, and which units the promise covers."""
     bound, together = _epsilon(plan, course, total), "Each ledger adds them up, to its cap."
-    yield Row("N epsilon; I 8.2.2", "What is told of one unit?", bound, "plan certify", "software")
+    yield Row("N epsilon; I 8.2.2", "What is revealed about one unit?", bound, "plan certify", "software")
     yield Row("N epsilon", "Why this epsilon, and who chose it?", "", "sweep.md: accuracy beside it", "officer")
     yield Row("H (i)", "What may a recipient come to believe?", _posterior(plan, total, kept), "privacy.md", "expert")
     yield Row("N unit of privacy; I 7.2.2", "Whom does it hold for?", _unit(plan), "privacy.md", "software")
     yield Row("N unit of privacy", "How many units has one person, at how many parties?", "", "records", "data holder")
     if plan.noise is None:
         together = "Everything: nothing bounds it."
-    yield Row("N epsilon; I 9.3", "What do several releases tell?", together, "ledger verify", "software")
+    yield Row("N epsilon; I 9.3", "What do several releases reveal?", together, "ledger verify", "software")
 
 
 def _epsilon(plan: Plan, course: Course | None, total: Total) -> str:
@@ -207,7 +207,8 @@ def _ceiling(plan: Plan, kept: Guarantee, goal: str) -> str:
     if goal == "reconstruction":
         return f"Of 100 records at most {explanations.hits(kept):g} found at 1 false alarm in 100."
     if goal == "membership":
-        return f"Told from a stranger in at most {math.ceil(1000 * kept.auc) / 10:g} of 100 pairs; guessing has 50."
+        pairs = math.ceil(1000 * kept.auc) / 10
+        return f"Distinguished from a stranger in at most {pairs:g} of 100 pairs; guessing has 50."
     exchanged = kept.of_group(2) if _adds_or_removes(plan) else kept
     right = math.ceil(500 * (1 + exchanged.operating_point()[2])) / 10
     return f"Of two equally likely values the right one guessed in at most {right:g} of 100."
@@ -219,7 +220,6 @@ def _adds_or_removes(plan: Plan) -> bool:
 
 
 def _algorithms(plan: Plan, sessions: Sequence[Session]) -> Iterator[Row]:
-    """Yield what is summed, and what may be wrong with it."""
     noise = plan.noise
     letters = _listed(sessions, lambda each: ", ".join(row.letter for row in each.schema.sent))
     sigmas = _listed(sessions, _deviations)
@@ -227,7 +227,7 @@ def _algorithms(plan: Plan, sessions: Sequence[Session]) -> Iterator[Row]:
     yield Row("N algorithms; I 7.3.4", "Which sums, which noise?", f"{letters}; {sized}.", "sensitivity.md", "software")
     yield Row(
         "N algorithms",
-        "Does a record decide anything beside its sums?",
+        "Does a record decide anything besides its sums?",
         "Not in the software; bounds, classes and columns must be public.",
         "audit sensitivity",
         "data holder",
@@ -292,19 +292,18 @@ def _trust(plan: Plan) -> Iterator[Row]:
 
 
 def _security(plan: Plan) -> Iterator[Row]:
-    """Yield the cryptography, and who holds its keys."""
     yield Row(
         "N security",
         "Who sees one party's sums?",
-        f"Nobody; what is opened is the total of at least {plan.cohort.min_survivors} parties.",
+        f"No one; only the total of at least {plan.cohort.min_survivors} parties is opened.",
         "theorems.md",
         "software",
     )
     yield Row("N security", "Which algorithms?", "Listed in cbom.json.", "protocol.md", "software")
     recorded = (
-        "Not by who breaks X25519 alone: ML-KEM-768 stands beside it."
+        "Not by an attacker who breaks X25519 alone: ML-KEM-768 protects it too."
         if plan.key_agreement == HYBRID
-        else "Yes, by who breaks X25519, as a large quantum computer would: every party's sums."
+        else "Yes, by an attacker who breaks X25519, as a large quantum computer would: every party's sums."
     )
     yield Row("N security", "Recorded today, opened later?", recorded, "threat_model.md", "software")
     yield Row(
@@ -318,12 +317,11 @@ def _security(plan: Plan) -> Iterator[Row]:
 
 
 def _governance(plan: Plan) -> Iterator[Row]:
-    """Yield the questions about people and contracts around the release."""
     yield Row("N data collection; I 7.2", "How were records collected, with which consent?", "", "", "data holder")
-    yield Row("I 6.3.2", "Who can look this up?", "Whoever has the plan makes this page again.", "report", "software")
+    yield Row("I 6.3.2", "Who can look this up?", "Anyone with the plan can remake this page.", "report", "software")
     yield Row("H (i); I 6.2.2", "Recipients of the release", "", "contract", "coordinator")
     retention = "As its contract says: it is exact." if plan.noise is None else "Without end, at no further cost."
     yield Row("I 9.3", "Retention of the release", retention, "privacy.md", "software")
     yield Row("I 9.3", "Retention of records, journals and ledgers", "", "operating.md", "data holder")
-    yield Row("I 9.3", "Incidents: who tells whom, within which time?", "", "operating.md", "officer")
+    yield Row("I 9.3", "Incidents: who informs whom, within which time?", "", "operating.md", "officer")
     yield Row("H (ii); I 8.3.4", "Methods and results, and when to look again", "", "this page, signed", "expert")

@@ -33,27 +33,27 @@ _SEVERAL: dict[Unit, tuple[str, tuple[int, ...]]] = {
     "client": ("parties", (1,)),
     "person": ("parties at which a patient is", (1, 2, 3)),
 }
-"""By unit, of what somebody may have several, and for how many the worth of a promise is shown."""
+"""By unit: the thing that a person may have several of, and the numbers for which a promise's worth is shown."""
 
 
-def hits(kept: Guarantee) -> float:
+def hits(guarantee: Guarantee) -> float:
     """Return how many of 100 records an attacker finds at most at 1 false alarm in 100; rounded up to a tenth."""
-    return math.ceil(1000 * kept.tpr(_FALSE_ALARMS)) / 10
+    return math.ceil(1000 * guarantee.tpr(_FALSE_ALARMS)) / 10
 
 
-def headline(plan: Plan, kept: Guarantee | None = None) -> str:
+def headline(plan: Plan, guarantee: Guarantee | None = None) -> str:
     """Explain in one sentence what the promise of a plan, or of the course that it begins, is worth."""
-    kept = total_of(plan).guarantee if kept is None else kept
-    if math.isinf(kept.mu):
+    guarantee = total_of(plan).guarantee if guarantee is None else guarantee
+    if math.isinf(guarantee.mu):
         return (
             "Nothing bounds what the released sums tell about single records: masking hides who sent what, and the "
             "total is released as it is."
         )
     whom = _WHOM[_unit(plan)]
     if plan.devices is not None and plan.noise is not None and not plan.noise.pure:
-        kept, whom = _answer_guarantee(plan, plan.noise, plan.devices.most_runs), "answers"
+        guarantee, whom = _answer_guarantee(plan, plan.noise, plan.devices.most_runs), "answers"
     return (
-        f"At most {hits(kept):g} of 100 {whom} found at 1 false alarm in 100, whatever else somebody knows and "
+        f"At most {hits(guarantee):g} of 100 {whom} found at 1 false alarm in 100, whatever else an attacker knows and "
         "however they try. Guessing finds 1."
     )
 
@@ -87,9 +87,7 @@ def persons(plan: Plan) -> list[str]:
             "Of all rows of one patient at one party the average is taken first, and that is added up: a patient "
             "counts once, however many rows there are, and what is learned is of patients who all weigh the same."
         )
-    whose = (
-        "Whose a row is, a party tells by an id of its own, which does not leave it; a row without an id is left out."
-    )
+    whose = "A party assigns rows to patients by its own ids, which do not leave it; a row without an id is excluded."
     return [f"{weighed} {whose}"]
 
 
@@ -100,7 +98,7 @@ def _mapped(schema: Schema) -> list[str]:
         levels = levels_of(schema)
         texts = "" if levels is None else f" Of texts, {levels.said}; a record with any other value there is left out."
         return [f"Before anything is added up, fixed public maps are applied to it: {maps}.{texts}"] if maps else []
-    out = ["Of each value it is told into which cell of its column it falls, and nothing else; a gap has a cell too."]
+    out = ["Of each value only its cell in the column counts, and nothing else; a gap has a cell too."]
     if cells.open and not schema.finds_cuts:
         out.append(
             f"The cut points between the cells of {', '.join(cells.open)} are open: counts of the same records find "
@@ -160,13 +158,14 @@ def _recorded(plan: Plan) -> str:
     """Explain what a recording of all messages reveals once X25519 is broken."""
     if plan.key_agreement == HYBRID:
         return (
-            "Secrecy for good, should X25519 and ML-KEM-768 both be broken: one alone opens no message that was kept."
+            "Permanent secrecy, should X25519 and ML-KEM-768 both be broken: breaking one alone opens no stored "
+            "message."
         )
     noise = plan.noise
     own = "but what the party itself added" if noise is not None and noise.trust.drawn_by == "client" else "at all"
     return (
-        "Secrecy for good: who keeps every message of today and breaks X25519 later, as a large quantum computer "
-        f"would, reads each party's sums, with no noise {own}."
+        "Permanent secrecy: an attacker who stores today's messages and breaks X25519 later, as a large quantum "
+        f"computer would, reads each party's sums, with no noise {own}."
     )
 
 
@@ -176,7 +175,7 @@ def worth(plan: Plan, noise: Noise, course: Course | None = None) -> Table:
     header: tuple[Text, ...] = (
         Cell(_SEVERAL[_unit(plan)][0]),
         Cell("found of 100", ("at most, at 1 false alarm in 100; guessing finds 1",)),
-        Cell("told from a stranger", ("of 100 pairs, in how many the right one is picked; guessing has 50",)),
+        Cell("distinguished from a stranger", ("of 100 pairs, in how many the right one is picked; guessing has 50",)),
     )
     rows = []
     for count in _SEVERAL[_unit(plan)][1]:
@@ -289,7 +288,8 @@ def _people(plan: Plan, total: Total) -> Iterator[tuple[str, str, str]]:
     yield (
         whom,
         f"With their {what} {change}, nothing that is released{together} gets more than {times_as_likely(total)} as "
-        f"likely (epsilon {_short(total.epsilon)}){_unless(total.delta)}. So nobody can tell well whether they are in.",
+        f"likely (epsilon {_short(total.epsilon)}){_unless(total.delta)}. So an attacker cannot reliably tell whether "
+        "they are in.",
         rests_on(plan, noise),
     )
     yield (
@@ -325,7 +325,7 @@ def _limits(plan: Plan, noise: Noise) -> Iterator[str]:
     """Yield the cases that the promise of the noise does not cover."""
     cohort = plan.cohort
     if _unit(plan) == "record":
-        yield "As much for somebody with several records: the table above says how much less."
+        yield "As much for a person with several records: the table above says how much less."
     if _unit(plan) == "person":
         yield (
             "As much for a patient who is at several parties, or under two ids at one: the table above says how much "
@@ -338,7 +338,7 @@ def _limits(plan: Plan, noise: Noise) -> Iterator[str]:
     elif noise.trust.divided:
         yield (
             f"Anything if fewer than {cohort.min_survivors - cohort.colluders} honest parties add their part of the "
-            f"noise, or if more than {cohort.colluders} work with whoever wants to know."
+            f"noise, or if more than {cohort.colluders} work with the attacker."
         )
 
 
@@ -352,7 +352,6 @@ def chance(delta: float) -> str:
 
 
 def _count(number: int, noun: str) -> str:
-    """Return a number with its noun, such as "3 parties"."""
     many = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
     return f"{number:,} {noun if number == 1 else many}"
 

@@ -1,7 +1,7 @@
 """The page for who answers for the data: what is collected, promised and not promised, spent, released and tried.
 
-It puts words and numbers of a plan, a release, a ledger and findings in their order; each is made elsewhere. What an
-authority asks has a page of its own (``evidence``). Needs the ``report`` extra (jinja2).
+It puts words and numbers of a plan, a release, a ledger and findings in their order; each is made elsewhere. An
+authority's questions have a separate page (``evidence``). Needs the ``report`` extra (jinja2).
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def model_finding(head: Any, plan: Plan) -> Finding:
     rows = [
         ("promise", str(provenance)),
         ("releases", ", ".join(digest[:16] for digest in provenance.releases)),
-        ("course", "none, or not said" if provenance.course is None else provenance.course[:16]),
+        ("course", "none, or not stated" if provenance.course is None else provenance.course[:16]),
         ("parties in it", f"{provenance.survivors} of {provenance.clients}"),
     ]
     return Finding(
@@ -66,10 +66,11 @@ def model_finding(head: Any, plan: Plan) -> Finding:
         tables=[Table("the model", ("what", "as its file says"), rows, words=True)],
         notes=[
             *([provenance.caveat] if provenance.caveat else []),
-            "Only a signature on the model's file keeps somebody from writing this; `privstats head verify` checks it.",
+            "Only a signature on the model's file prevents that someone else writes this; `privstats head verify` "
+            "checks it.",
         ],
         violated=plan.noise is not None and not provenance.covered,
-        whole=True,
+        complete=True,
     )
 
 
@@ -169,7 +170,6 @@ def page_of(statement: Statement) -> str:
 
 
 def _of_plan(plan: Plan, course: Course | None) -> dict[str, Any]:
-    """Return the page's values that follow from the plan, or from the course that it begins."""
     return {
         "plan": plan,
         "course": None if course is None else course_table(course),
@@ -207,7 +207,6 @@ def _worst(guarantee: Guarantee, found: Sequence[spending.Together]) -> float | 
 
 
 def _released(release: Release, course: Course | None) -> list[tuple[str, str]]:
-    """Return the facts of the release file, as terms and sentences."""
     plan, cohort = release.plan, release.plan.cohort
     out = [
         ("parties in it", f"{len(release.survivors)} of {cohort.clients}; {plan.masking.fewest_listed} were needed"),
@@ -217,11 +216,12 @@ def _released(release: Release, course: Course | None) -> list[tuple[str, str]]:
         honest = len(release.survivors) - cohort.colluders
         epsilon = plan.noise.released_epsilon(honest)
         heading = "epsilon with these parties" if course is None else "epsilon of this session, with these parties"
-        if plan.noise.trust.drawn_by == "member":  # who knows the noise of all but one is promised no more than that
+        # A reader who knows the noise of all members but one has only that member's promise.
+        if plan.noise.trust.drawn_by == "member":
             heading = "epsilon for a reader outside the panel"
         out.append((heading, f"{epsilon:.4g} (promised: {plan.noise.epsilon:.4g})"))
     if release.reproducible:
-        out.append(("noise", "NOT SECRET: it came from a test generator, so it protects nobody; do not give it away"))
+        out.append(("noise", "NOT SECRET: it came from a test generator, so it protects no one; do not give it away"))
     return out
 
 

@@ -63,7 +63,6 @@ def collected(plan: Plan, course: Course | None = None) -> list[str]:
 
 
 def _leaves(plan: Plan, total: Total) -> str:
-    """State what leaves a party in all sessions."""
     cohort, over = plan.cohort, "" if total.sessions == 1 else f" in at most {total.sessions} sessions"
     parts = f"with at most {cohort.max_records:,} records between them. Each adds up its own records"
     if plan.schema.whole_parties:
@@ -130,7 +129,7 @@ def course_table(course: Course) -> Table:
     header: tuple[Text, ...] = (
         Cell("session", ("in the order in which they are run",)),
         Cell("statistics", ("what is summed",)),
-        Cell("mu", ("what can be told of one record from it: 0 is nothing, 1 much, 4 nearly all",)),
+        Cell("mu", ("what can be learned about one record from it: 0 is nothing, 1 much, 4 nearly all",)),
         Cell("epsilon alone", ("the promise if nothing else were released",)),
         Cell("bytes", ("that a party sends in each session",)),
     )

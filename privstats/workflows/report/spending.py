@@ -25,15 +25,15 @@ class Together:
     Attributes:
         guarantee: of all these releases, under the account's unit and adjacency; its mu is infinite where exact sums
             are among them.
-        told: the guarantee in words.
+        statement: the guarantee in words.
     """
 
     guarantee: Guarantee
-    told: str
+    statement: str
 
 
 def together(plan: Plan, kept: Guarantee, digests: Sequence[str], accounts: Sequence[Account]) -> list[Together]:
-    """One value for every account that was charged for this release; where none was, for every one with spends.
+    """Return one value for every account that was charged for this release; where none was, for every one with spends.
 
     Args:
         plan: what was released, or will be.
@@ -43,7 +43,7 @@ def together(plan: Plan, kept: Guarantee, digests: Sequence[str], accounts: Sequ
 
     Guarantee:
         Releases of mu_i under one unit and adjacency are together sqrt(sum mu_i^2)-GDP (Dong, Roth and Su 2022,
-        corollary 2), under those of the account; pure epsilons add up. What was freed or withdrawn counts nothing.
+        corollary 2), under those of the account; pure epsilons add up. Freed and withdrawn spends count nothing.
     """
     charged = [account for account in accounts if any(entry.plan in digests for entry in account.counted)]
     if charged:
@@ -56,11 +56,11 @@ def headline(plan: Plan, kept: Guarantee, found: Sequence[Together]) -> str:
     alone = explanations.headline(plan, kept)
     if not found or math.isinf(kept.mu):
         return alone
-    return f"This release alone: {alone[:1].lower()}{alone[1:]} {' '.join(each.told for each in found)}"
+    return f"This release alone: {alone[:1].lower()}{alone[1:]} {' '.join(each.statement for each in found)}"
 
 
 def accounts_table(accounts: Sequence[Account]) -> Table:
-    """Every data set of the ledger, spent against its cap."""
+    """Return every data set of the ledger, spent against its cap."""
     header: tuple[Text, ...] = (
         Cell("data set"),
         Cell("protects", ("whom, against what change",)),
@@ -91,7 +91,7 @@ def charges(digests: Sequence[str], accounts: Sequence[Account]) -> Iterator[str
     for account in accounts:
         for entry in account.entries:
             if entry.plan in digests:
-                ending = "." if entry.released else "; whether anything left is not known."
+                ending = "." if entry.released else "; whether anything was sent is not known."
                 yield f"This plan was charged to {account.dataset!r} on {entry.at[:10]}{ending}"
 
 
@@ -109,7 +109,7 @@ def _with_this(plan: Plan, guarantee: Guarantee, account: Account) -> Together:
         total = Guarantee(compose((account.mu, guarantee.mu)), account.pure + guarantee.pure)
         return _row(account, total, where)
     row = _row(account, _spent(account), f"{_releases(account)[4:]} alone")
-    return Together(row.guarantee, f"{row.told} If it is of the same records, this release adds to that.")
+    return Together(row.guarantee, f"{row.statement} If it is of the same records, this release adds to that.")
 
 
 def _row(account: Account, kept: Guarantee, where: str) -> Together:

@@ -215,7 +215,7 @@ REFUSED: dict[str, tuple[Callable[[Path, Path], object], type[PrivstatsError], s
     "the leader serves the page": (
         lambda tmp, _: study(tmp, page="https://leader.example:8443/", origins=("https://leader.example:8443",)),
         LocalProtocolError,
-        "the page has the leader's host, and who serves the page reads every answer",
+        "the page has the leader's host, and the server of the page reads every answer",
     ),
     "the leader serves the page in capitals": (
         lambda tmp, _: study(tmp, page="https://LEADER.example/", origins=("*",)),

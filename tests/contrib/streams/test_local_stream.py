@@ -174,7 +174,7 @@ def test_a_course_that_weighs_and_is_no_stream_is_refused(tmp_path: Path, monkey
     """Its sums were released as they are, with noise that is sized for weighed ones."""
     study = study_of(tmp_path / "study", Stream(plan_of(promise(epsilon=20.0)), 2, "square-root"))
     monkeypatch.setattr("privstats.contrib.streams.totals.Stream", ps.Rounds)
-    with pytest.raises(PlanError, match="weighs the sums of a stream only; Stream says that it weighs"):
+    with pytest.raises(PlanError, match="weighs the sums of a stream only; Stream declares that it weighs"):
         totals_of(study)
 
 

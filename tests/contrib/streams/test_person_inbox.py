@@ -52,7 +52,7 @@ def test_who_comes_again_is_left_out_and_counted_and_everybody_else_enters(
     assert (brought.names, len(brought.ids), brought.leave) == (("ben",), 3, ("anna",))
     said = " ".join(str(each.message) for each in told)
     assert "2 rows of 1 persons who were brought before are left out: a person enters once" in said
-    assert "1 rows say of nobody whose they are" in said
+    assert "1 rows have an id that names no person" in said
     for _ in range(2):  # a call that was killed is made good, and one that was not changes nothing
         box.register(book)
     assert [book.state(name) for name in ("7", "anna", "ben")] == ["in", "gone", "in"]
@@ -68,11 +68,11 @@ def test_who_comes_again_is_left_out_and_counted_and_everybody_else_enters(
 def test_nothing_new_is_refused_and_kept_nowhere(box: PersonInbox, tmp_path: Path, rng: np.random.Generator) -> None:
     path = file_of(tmp_path, rows_of(rng, CLASSES, {"anna": 2}))
     box.bring(path)
-    with pytest.raises(DataError, match="brings nobody new and nobody who leaves: 2 rows of 1 persons"):
+    with pytest.raises(DataError, match="brings no one new and no one who leaves: 2 rows of 1 persons"):
         box.bring(path)
     with pytest.raises(DataError, match="1 records that leave and were never in"):
         box.bring(file_of(tmp_path, rows_of(rng, CLASSES, {"ben": 1}), leave=["ben"]))
-    with pytest.raises(DataError, match="leave holds an id that says of nobody"):
+    with pytest.raises(DataError, match="leave holds an id that names no person"):
         box.bring(file_of(tmp_path, rows_of(rng, CLASSES, {"ben": 1}), leave=["n/a"]))
     assert list(box.batches()) == [0]
 

@@ -274,7 +274,7 @@ def test_nobody_enters_under_an_earlier_rule_of_ids(tmp_path: Path, monkeypatch:
     for rule in (1, 2):
         later = PersonRows.of(X, y, ["K\ufffdnig", "ben"], rule=rule)
         if rule == 1:
-            refused(ps.errors.LedgerError, "an id says of nobody who that is", book.enter, later)
+            refused(ps.errors.LedgerError, "an id names no person", book.enter, later)
         else:
             book.enter(later)
     assert [book.state(name) for name in ("ben", "anna", "K\ufffdnig")] == ["in", "in", "new"]
@@ -282,7 +282,7 @@ def test_nobody_enters_under_an_earlier_rule_of_ids(tmp_path: Path, monkeypatch:
     (tmp_path / "new").mkdir()
     present = book_of(tmp_path / "new", stream_of(deletions=True))
     assert present.rule == 2
-    refused(ps.errors.LedgerError, "an id says of nobody who that is", present.leave, ["M\ufffdller"])
+    refused(ps.errors.LedgerError, "an id names no person", present.leave, ["M\ufffdller"])
     refused(ps.errors.DataError, "ids are read by rule 1 or 2, got 3", PersonRows.of, X, y, ["a", "b"], rule=3)
 
 
@@ -320,7 +320,7 @@ def test_each_registry_is_of_its_unit(tmp_path: Path) -> None:
 def test_a_person_enters_with_rows(wrong: Any, tmp_path: Path) -> None:
     book = book_of(tmp_path, stream_of())
     refused(ps.LedgerError, "give PersonRows.of", book.enter, wrong)
-    refused(ps.LedgerError, "says of nobody who that is", book.pending, 0, ["n/a"])
+    refused(ps.LedgerError, "an id names no person", book.pending, 0, ["n/a"])
 
 
 def test_a_charge_takes_the_sums_of_its_persons_alone(tmp_path: Path) -> None:

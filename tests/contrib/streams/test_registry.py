@@ -110,7 +110,7 @@ def test_moments_of_other_records_do_not_go_with_a_nodes_charge(tmp_path: Path) 
         with pytest.raises(ps.LedgerError, match="not the moments of the 0 records"):
             ps.session.client(stream.first, moments, index=0, identity=PEOPLE[0], roster=roster(0), charge=charge)
     assert not book.entry.begun
-    assert not book.taken
+    assert not book.begun
 
 
 def test_a_servers_spend_is_for_sums_and_for_nothing_else(tmp_path: Path) -> None:

@@ -85,7 +85,11 @@ class TestServed:
             ("old", ["ca.pem"], "/ca.pem ended on {-2}, and today is {0}: make new files"),
             ("young", ["ca.pem"], "/ca.pem begins on {12}, and today is {0}: set this machine's clock, or wait"),
             ("young", ["server.pem", "server.key"], "/server.pem begins on {12}, and today is {0}: set this machine's"),
-            ("other", ["ca.pem"], "/ca.pem has not signed {place}/server.pem: whoever trusts it refuses this server"),
+            (
+                "other",
+                ["ca.pem"],
+                "/ca.pem has not signed {place}/server.pem: every party that trusts it refuses this server",
+            ),
             ("other", ["server.key"], "/server.key does not belong to {place}/server.pem: give a folder whose three"),
         ],
     )
@@ -128,7 +132,7 @@ class TestServed:
         locked = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, BestAvailableEncryption(b"words"))
         (place / "server.key").write_bytes(locked)
         assert refusal(check_served, place) == (
-            f"{place}/server.key has a passphrase, which nobody is there to type: write it without one"
+            f"{place}/server.key has a passphrase, which no one is there to type: write it without one"
         )
 
     def test_flowers_own_programs_reach_it_by_loopback(self, tmp_path, monkeypatch):

@@ -105,8 +105,8 @@ class TestNextStep:
             (
                 Ending(1, bad_tls=True),
                 False,
-                "the TLS handshake with the SuperLink failed, and its certificate is none that we would refuse: does a "
-                "proxy stand between us? Its own words are above",
+                "the TLS handshake with the SuperLink failed, and its certificate is none that we would refuse: is a "
+                "proxy between the two? Its own message is above",
             ),
             (
                 Ending(1, port_in_use=True),

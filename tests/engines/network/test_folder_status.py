@@ -115,7 +115,7 @@ def test_after_the_end_both_sides_say_so(protocol: str, tmp_path: Path) -> None:
     assert [step["step"] for step in host["steps"]][-len(net.study.plan.masking.steps) :] == [
         *net.study.plan.masking.steps
     ]
-    assert party["resumes"] == "nowhere: the server has said that this session is over"
+    assert party["resumes"] == "nowhere: the server has declared this session over"
     assert (party["last_message"], party["last_answer"], party["refusals"]) == ("over", "ok", {})
     assert host["bytes_sent"] > 0
     net.study.renewed()

@@ -222,7 +222,7 @@ class TestTheEnd:
             statements.session_ended(study.server, statements.Header(b"p" * 32, b"r" * 32)),
         ):
             assert party.answer("over", forged).code == "damaged"
-        assert "did not say that this session is over" in said[0]
+        assert "did not declare this session over" in said[0]
         assert party.answer("open", opening) == first
 
     def test_after_it_nothing_is_answered_and_the_run_name_is_used_up(self, tmp_path: Path) -> None:
@@ -437,7 +437,7 @@ class TestRecords:
         assert records_of(folder).charge.dataset == "beds"
         folder.ledger.set_cap("wards", **cap)
         with pytest.raises(
-            LedgerError, match='the ledger has 2 accounts: say in records.py which is meant, dataset = "..."'
+            LedgerError, match='the ledger has 2 accounts: say in records.py which one to charge, dataset = "..."'
         ):
             records_of(folder)
         text = (study.home(0) / "records.py").read_text()

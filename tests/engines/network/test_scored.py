@@ -72,7 +72,7 @@ def test_parties_score_what_they_kept_out(tmp_path: Path) -> None:
     assert name_file(folder, replace(file, split=0.3), TEMPLATE).remarks == ()  # all of these were kept out, too
     notes_path(file).unlink()
     (believed,) = name_file(folder, replace(file, seed=4), TEMPLATE).remarks
-    assert "split and seed are believed" in believed
+    assert "split and seed are taken as stated" in believed
     name_file(folder, file, TEMPLATE)
     script = (study.home(0) / "records.py").read_text()
     assert "split=0.4, seed=3, kept_out=True)" in script

@@ -48,7 +48,7 @@ def test_a_subspace_wider_than_the_features_is_refused(blobs):
 
 
 def test_priors_of_another_number_of_classes_are_refused(blobs):
-    with pytest.raises(HeadError, match="4 positive numbers, one per class"):
+    with pytest.raises(HeadError, match="4 positive numbers, one per remaining class"):
         heads.LDA(priors=[0.5, 0.5]).fit(*blobs())
 
 

@@ -80,7 +80,7 @@ def test_classes_are_in_one_order_whatever_the_file_has():
 def test_all_that_is_taken_for_public_is_said():
     table = {"age": read(RNG.normal(size=N)), "sex": read(["f", "m"] * (N // 2)), "id": read(list(range(N)))}
     found = assumed_of({**table, "ill": read(TARGET)}, "ill", 1234)
-    said = {each.what: each.taken for each in found.sentences}
+    said = {each.what: each.assumed for each in found.sentences}
     assert said == {
         "columns": "age, sex",
         "their kinds": "numbers: age; categories: sex",

@@ -69,7 +69,7 @@ def test_every_container_is_read_as_the_file_is(folder: Path, kind: str) -> None
     opened = rehearsal.opened(_sources_of(_frames(folder, kind), "ill"), asked)
     assert (opened.public, opened.course.digest) == (of_files.public, of_files.course.digest)
     for party, other in zip(opened.parties, of_files.parties, strict=True):
-        assert (party.name, party.untold, party.broken) == (other.name, other.untold, other.broken)
+        assert (party.name, party.unlabelled, party.broken) == (other.name, other.unlabelled, other.broken)
         assert np.array_equal(party.codes, other.codes, equal_nan=True)
         assert np.array_equal(party.y, other.y)
         assert np.array_equal(party.test, other.test)

@@ -61,10 +61,10 @@ def test_the_promise_is_one_per_person_and_is_said(found: rehearsal.Rehearsal) -
     assert (what.privacy.unit, what.privacy.person_clip, what.privacy.max_records_per_person) == ("person", 1.0, 1)
     assert {release.plan.privacy.unit for release in found.releases} == {"person"}  # type: ignore[union-attr]
     assert "one person at one party" in dict(rehearsal.costs(found))["promise for all sessions together"]
-    said = {each.what: each for each in rehearsal.taken(what)}
-    assert said["unit"].taken == "person"
+    said = {each.what: each for each in rehearsal.assumptions(what)}
+    assert said["unit"].assumed == "person"
     assert "weigh at most one row" in said["unit"].elsewhere
-    assert said["not read"].taken == "patient: whose a record is"
+    assert said["not read"].assumed == "patient: whose a record is"
     assert found.exact.value > 0.9
     assert "For north's own patients the joint model is worth" in str(found)
     assert found.private.value > 0.6

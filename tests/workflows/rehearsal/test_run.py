@@ -90,8 +90,8 @@ def test_the_card_is_of_the_private_model(found):
     dose = found.card.columns[0]
     points = dose.within(dose.points, np.mean)[0]
     assert points[-2] > points[0], "the larger the dose, the more are ill"
-    assert dose.told.any()
-    assert not found.card.columns[2].told.all()
+    assert dose.reported.any()
+    assert not found.card.columns[2].reported.all()
 
 
 def test_the_columns_that_decide_are_drawn(found):
@@ -115,7 +115,7 @@ def test_an_empty_cell_sets_no_axis(found):
 def test_every_record_is_summed_or_held_out_and_lines_that_are_none_are_counted(found):
     parties = found.opened.parties
     assert [len(party.y) for party in parties] == [699, 699]
-    assert [(party.untold, party.broken) for party in parties] == [(1, 1), (1, 1)]
+    assert [(party.unlabelled, party.broken) for party in parties] == [(1, 1), (1, 1)]
     summed = sum(len(party.shard[1]) for party in parties)
     assert summed == found.opened.public.records == 1398 - sum(party.test.sum() for party in parties)
     assert 0.15 < parties[0].test.mean() < 0.35
@@ -163,10 +163,10 @@ def test_columns_with_two_values_alone_need_no_counts(tmp_path):
 
 def test_what_was_not_asked_for_is_a_word_that_is_said(files):
     bare = rehearsal.opened(files, rehearsal.Asked("ill", 3.0))
-    said = {each.what: each.taken for each in rehearsal.taken(bare)}
+    said = {each.what: each.assumed for each in rehearsal.assumptions(bare)}
     assert (said["unit"], said["adjacency"], said["delta"], said["model"]) == ("record", "add-remove", "1e-06", "local")
     assert (bare.privacy.delta, bare.privacy.model) == (1e-6, "local")
-    asked = {each.what for each in rehearsal.taken(rehearsal.opened(files, ASKED))}
+    asked = {each.what for each in rehearsal.assumptions(rehearsal.opened(files, ASKED))}
     assert asked & {"unit", "adjacency", "delta", "model"} == {"unit"}
     three = rehearsal.opened([*files, files[0]], rehearsal.Asked("ill", 3.0))
     assert (three.privacy.model, three.plan.cohort.colluders) == ("distributed", 1)
@@ -232,9 +232,9 @@ def test_each_party_is_told_what_the_joint_model_is_worth_to_its_own_records(fou
         assert own.alone.value != found.alone[party.name].value
     said = rehearsal.worths(found)[0]
     gain_ = found.own["north"].gain
-    assert f"For north's own records the joint model is worth {gain_.value:+.3f} ± {gain_.error:.3f}" in said.said
+    assert f"For north's own records the joint model is worth {gain_.value:+.3f} ± {gain_.error:.3f}" in said.conclusion
     text = str(found)
-    assert text.index("north's own: alone") < text.index(said.said) < text.index("north alone, no privacy")
+    assert text.index("north's own: alone") < text.index(said.conclusion) < text.index("north alone, no privacy")
     assert "the noise, which was drawn once" in text
     facts = rehearsal.facts(found)["own_records"]["south"]
     assert facts["gain"] == pytest.approx(facts["auc"] - facts["auc_alone"])
@@ -243,16 +243,16 @@ def test_each_party_is_told_what_the_joint_model_is_worth_to_its_own_records(fou
 @pytest.mark.parametrize(
     ("value", "error", "told"),
     [
-        (0.004, 0.02, "worth +0.004 ± 0.020: its 9 records held out cannot tell that from nothing."),
+        (0.004, 0.02, "worth +0.004 ± 0.020: its 9 records held out cannot distinguish that from 0."),
         (0.06, 0.02, "worth +0.060 ± 0.020."),
         (-0.06, 0.02, "worth -0.060 ± 0.020: its own model is better for them."),
-        (0.06, None, "worth +0.060: too few of a class are held out to say how sure that is."),
+        (0.06, None, "worth +0.060: too few of a class are held out to state its error."),
     ],
 )
 def test_a_worth_is_said_as_surely_as_it_is_known(found, value, error, told):
     own = replace(found.own["north"], records=9, gain=Auc(value, error))
     (said,) = rehearsal.worths(replace(found, own={"north": own}))
-    assert said.said == f"For north's own records the joint model is {told}"
+    assert said.conclusion == f"For north's own records the joint model is {told}"
 
 
 def test_a_rare_class_that_is_never_predicted_is_told_with_what_to_do():

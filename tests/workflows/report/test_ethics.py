@@ -121,7 +121,7 @@ def test_exact_sums_promise_a_patient_nothing() -> None:
     said = of(made.plan(PLAN.schema, PLAN.cohort))
     assert "Nothing bounds what the released sums tell about single records" in said
     assert "epsilon" not in said
-    assert "the total as it is, and everybody to whom it is given" in said
+    assert "the total as it is, and everyone who receives it" in said
 
 
 def test_a_plan_says_who_is_enough_who_may_collude_and_who_sees_the_total() -> None:
@@ -143,7 +143,7 @@ def test_invited_people_are_told_who_could_read_them() -> None:
     assert f"{plan.devices.registrar} invites {plan.cohort.clients} people, at most 2 times" in said
     assert f"{plan.devices.page} no key: it serves the page on which people answer every answer" in said
     assert "(epsilon = 3)" in said
-    assert "that somebody has answered is no secret" in said
+    assert "that a person has answered is no secret" in said
     alone = devices_plan(devices=sample_devices(page=TRUSTED_REGISTRAR, stated_epsilon=3.0))
     assert f"{alone.devices.registrar} no key: it serves the page" in of(alone)
 
@@ -188,7 +188,7 @@ def test_nobody_reads_that_a_total_without_its_noise_may_be_published(model: str
 def test_exact_totals_are_said_to_tell_more_beside_each_other_and_need_no_account() -> None:
     said = of(made.plan(PLAN.schema, PLAN.cohort))
     assert "tells no more later" not in said
-    assert "may be kept and published without an end" not in said
+    assert "may be stored and published for ever" not in said
     assert "can subtract one from the other" in said
     assert "keeps an account" not in said
     assert "No account with a limit is needed" in said
@@ -228,7 +228,7 @@ TRIAL = ps.EffectSchema.of({"age": (20, 90)}, treatment="arm", outcome=(0, 1), p
 MISSING = ps.EffectSchema.of(
     {"age": (20, 90)}, treatment="arm", outcome=(0, 1), probability=0.5, missing="weights", trim=0.2
 )
-LAST = "adds up what each record says of the effect."
+LAST = "adds up each record's influence on the effect."
 LINES = f"how outcomes go with the columns among the treated and among the others; the last {LAST}"
 EFFECTS = {
     "observed": (OBSERVED, {}, f"The first sessions find who is treated, the next {LINES}"),
@@ -267,7 +267,7 @@ def test_the_same_plan_makes_the_same_bytes_whatever_else_is_known() -> None:
 
 
 def test_a_kind_without_words_is_refused_by_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    refused(ps.PlanError, "Stranger is no kind of course", ethics_page, Statement(PLAN, course=Stranger(PLAN)))
+    refused(ps.PlanError, "Stranger is not a known kind of course", ethics_page, Statement(PLAN, course=Stranger(PLAN)))
     for rows, name in (
         (ethics_words.KEYS, "interactive"),
         (ethics_words.UNITS, "record"),

@@ -39,7 +39,7 @@ def answers(plan: ps.Plan, *findings: Finding) -> dict[str, str]:
 @pytest.mark.parametrize("schema", PROMISED, ids=lambda schema: schema.task)
 def test_every_kind_answers_every_text_and_leaves_the_same_lines_to_people(schema: ps.schema.Schema) -> None:
     rows = evidence(Statement(plan_of(schema)))
-    assert {row.asked[0] for row in rows} == set(TEXTS)
+    assert {row.sources[0] for row in rows} == set(TEXTS)
     assert {row.signer for row in rows} == set(SIGNERS)
     assert all(row.proof for row in rows if not row.open)
     assert not [row for row in rows if row.open and row.signer == "software"], "no command fills a line in"
@@ -57,7 +57,9 @@ def test_the_page_says_who_fills_in_and_is_the_same_for_everybody(plan: ps.Plan)
 def test_a_course_is_answered_for_as_a_whole() -> None:
     course = rounds()
     told = {row.question: row.answer for row in evidence(Statement(course.first, course=course))}
-    assert told["What is told of one unit?"].startswith(f"All releases of the course together: mu {course.mu:.4g}")
+    assert told["What is revealed about one unit?"].startswith(
+        f"All releases of the course together: mu {course.mu:.4g}"
+    )
     assert course.digest[:16] in evidence_page(Statement(course.first, course=course))
 
 

@@ -92,7 +92,7 @@ def test_whom_masking_trusts_is_counted(plan, changed):
     ("privacy", "words_of_it"),
     [
         (PRIVACY, "fewer than 8 honest parties"),
-        (PRIVACY, "somebody with several records"),
+        (PRIVACY, "a person with several records"),
         (replace(PRIVACY, model="central"), "Anything towards the server"),
         (ps.NoPrivacy(), "the exact total is released"),
         (PRIVACY, "a chance of at most 1 in 100,000"),
@@ -204,7 +204,7 @@ def test_what_is_told_of_a_raw_table_is_its_cells_and_whether_their_cut_points_a
     for more, said in (((), False), ((ps.Numeric("sodium"),), True)):
         schema = ps.ClassSchema(2, statistics="NAB", clip_norm=1.0, transform=(ps.Cells((*columns, *more)),))
         page = " ".join(sessions.collected(made.plan(schema, ps.Cohort(3, 3, 1000), made.promise("central"))))
-        assert "Of each value it is told into which cell of its column it falls, and nothing else" in page
+        assert "Of each value only its cell in the column counts, and nothing else" in page
         assert ("The cut points between the cells of sodium are open" in page) == said
         assert "shortened" not in page
         assert "public maps" not in page
@@ -218,7 +218,7 @@ def test_what_is_told_of_a_raw_table_is_its_cells_and_whether_their_cut_points_a
 @pytest.mark.parametrize("model", MODELS)
 def test_every_report_says_what_a_recording_is_worth_once_its_keys_are_broken(changed, model):
     plan = devices_plan() if model == "panel" else changed(privacy=replace(PRIVACY, model=model))
-    (said,) = [each for each in explanations.not_promised(plan) if each.startswith("Secrecy for good")]
+    (said,) = [each for each in explanations.not_promised(plan) if each.startswith("Permanent secrecy")]
     own = model in ("distributed", "local")
     assert said.endswith("with no noise but what the party itself added." if own else "with no noise at all.")
 

@@ -108,7 +108,7 @@ def test_a_ledger_is_told_by_data_set_and_by_plan(plan, tmp_path):
     terms = {"schema": plan.schema, "privacy": plan.privacy, "noise": plan.noise}
     entry = ledger.spend("ward", plan=plan.digest, run=b"may", **terms)
     text = text_of(page_of(Statement(plan, accounts=ledger.accounts(), at=AT)))
-    assert "charged to 'ward' on 2026-03-01; whether anything left is not known." in text
+    assert "charged to 'ward' on 2026-03-01; whether anything was sent is not known." in text
     ledger.finish(entry, b"1")
     ledger.spend("lab", plan=plan.digest, run=b"may", schema=plan.schema, privacy=ps.NoPrivacy(), noise=None)
     text = text_of(page_of(Statement(plan, accounts=ledger.accounts(), at=AT)))

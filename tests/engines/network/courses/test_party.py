@@ -235,7 +235,7 @@ def _said(announcement: bytes, values: bytes) -> bytes:
 def test_messages_of_a_session_without_a_round(desk: Desk) -> None:
     assert desk.ask(None, 1, "hello") == "damaged"
     assert desk.ask(None, 1, "step", b"x") == "lost"
-    assert desk.lines[-1] == "party 0/nodes/1 is gone, or was never told of here"
+    assert desk.lines[-1] == "party 0/nodes/1 is gone, or never announced here"
     assert desk.tell("open", b"") == "version"
     assert desk.lines[-1].startswith("the server speaks another version")
     assert desk.ask(desk.outgoing(1).signed(whole=True), 1) == OK
