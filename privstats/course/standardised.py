@@ -33,7 +33,7 @@ CONSTANT = 0.5
 _COLUMN = 3.0  # deviations that become 1
 _LEAST, _PART = 3.0, 0.8  # a target is cut beyond .8 of the largest of n normal deviations, and never below 3
 _ROW = 1.5  # times as many deviations of a row's squared norm are within the clip norm
-_TOLD = 2.0  # deviations of noise from which on a mean is not 0
+_CLEAR = 2.0  # deviations of noise from which on a mean is not 0
 
 
 @dataclass(frozen=True)
@@ -223,7 +223,7 @@ def ranges(G: Array, q: float, sigmas: tuple[float, float], constant: float, bou
     records = max(float(G[-1, -1]) / constant**2, 1.0)
     beyond = max(_LEAST, _PART * math.sqrt(2 * math.log(records)))
     sums = G[:p, -1] / constant
-    mean = np.where(np.abs(sums) > _TOLD * sigma_G / (constant * math.sqrt(2)), sums / records, 0.0)
+    mean = np.where(np.abs(sums) > _CLEAR * sigma_G / (constant * math.sqrt(2)), sums / records, 0.0)
     spread = np.sqrt(np.maximum((np.diag(G)[:p] + sigma_G) / records - mean**2, max(sigma_G / records, 1e-12)))
     widest = math.sqrt(clip_norm**2 - constant**2) + np.abs(mean)
     per = np.minimum(_COLUMN * spread, widest)
