@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from scipy.special import ndtr, ndtri
 
 import privstats as ps
+from privstats.contrib.evidence.table import evidence_page
 from privstats.dp.pure import _longest, laplace_mu, laplace_sigma, laplace_tail
 from privstats.dp.samplers import MAX_SCALE
 from privstats.encoding import flatten, layout_of
@@ -23,7 +24,6 @@ from privstats.review.certificate import certificate_text
 from privstats.review.facts import difference
 from privstats.workflows.readers import possible, suggested, unread_statistics
 from privstats.workflows.report import Statement, explanations
-from privstats.workflows.report.evidence import evidence_page
 from tests import made
 from tests.made import refused
 

@@ -63,7 +63,7 @@ class Row:
         signer: a key of :data:`SIGNERS`.
 
     Example:
-        >>> from privstats.workflows.report.evidence import Row
+        >>> from privstats.contrib.evidence.table import Row
         >>> Row("N epsilon", "Why this epsilon?", "", "minutes of the board", "officer").open
         True
     """
@@ -88,7 +88,7 @@ def evidence(statement: Statement) -> list[Row]:
 
     Example:
         >>> from privstats.workflows.report import Statement
-        >>> from privstats.workflows.report.evidence import evidence
+        >>> from privstats.contrib.evidence.table import evidence
         >>> privacy = ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=1.0, delta=1e-5)
         >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=ps.Cohort(2, 2, 10), privacy=privacy)
         >>> [row.question for row in evidence(Statement(plan)) if row.sources.startswith("E")]

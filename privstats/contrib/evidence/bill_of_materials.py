@@ -40,7 +40,7 @@ class Algorithm:
         use: what for, as a phrase.
 
     Example:
-        >>> from privstats.workflows.report.bill_of_materials import algorithms
+        >>> from privstats.contrib.evidence.bill_of_materials import algorithms
         >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=ps.Cohort(2, 2, 10), privacy=ps.NoPrivacy())
         >>> [each.name for each in algorithms(plan) if each.category == 0]
         ['Ed25519', 'X25519']
@@ -108,7 +108,7 @@ def cbom(plan: Plan, course: Course | None = None) -> str:
         MissingExtraError: cyclonedx-python-lib is not installed.
 
     Example:
-        >>> from privstats.workflows.report.bill_of_materials import cbom
+        >>> from privstats.contrib.evidence.bill_of_materials import cbom
         >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=ps.Cohort(2, 2, 10), privacy=ps.NoPrivacy())
         >>> '"cryptographic-asset"' in cbom(plan)
         True
