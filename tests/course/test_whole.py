@@ -168,7 +168,7 @@ def test_a_finding_about_the_first_plan_says_so_and_one_about_a_model_does_not()
     """Audits and attacks take a plan, and what they hold it against is a part of what the course promises."""
     course = COURSES["rounds"]
     for whole in (False, True):
-        finding = Finding(title="An audit", summary="Nothing was found.", complete=whole)
+        finding = Finding(title="An audit", summary="Nothing was found.", whole=whole)
         text = " ".join(said(page_of(Statement(course.first, course=course, findings=[finding]))))
         assert ("An audit, of the first session" in text) != whole
         assert ("Of the first session alone, and of its own part of the promise, epsilon 1.376" in text) != whole

@@ -137,7 +137,7 @@ class Finding:
         notes: sentences under the tables.
         figures: pictures under the notes.
         violated: whether it contradicts a promise of the plan.
-        complete: whether it covers everything that was released, not only the plan, which may begin a course.
+        whole: whether it covers everything that was released, not only the plan, which may begin a course.
         measured: by an attacker's goal, the most that an attack reached, as a phrase.
 
     Example:
@@ -153,7 +153,7 @@ class Finding:
     notes: Sequence[str] = ()
     figures: Sequence[Figure] = ()
     violated: bool = False
-    complete: bool = False
+    whole: bool = False
     measured: Mapping[str, str] = field(default_factory=dict)
 
 

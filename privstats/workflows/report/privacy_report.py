@@ -70,7 +70,7 @@ def model_finding(head: Any, plan: Plan) -> Finding:
             "checks it.",
         ],
         violated=plan.noise is not None and not provenance.covered,
-        complete=True,
+        whole=True,
     )
 
 
