@@ -272,7 +272,7 @@ _LANES: dict[str, Shown] = {
     "times as fast as today's": "{today / it:.2f}",
 }
 _AGREEMENT: dict[str, Shown] = {
-    "clients": "{clients}",
+    "clients": "{clients:,}",
     "`key_agreement`": "`{key_agreement}`",
     "client sends besides its vector": lambda row: f"{row['sends_bytes'] / 1000:.1f} kB",
     "client receives": lambda row: f"{row['receives_bytes'] / 1000:.1f} kB",
