@@ -261,12 +261,12 @@ def answer_of(schema, most, seed):
 def test_an_officer_reads_what_devices_mean():
     told = "\n".join(ps.plan.facts(devices_plan(devices=sample_devices(most_runs=4, stated_epsilon=3.4))))
     assert "devices of invited people send one message each, to 'Ulm', with 'Bonn' as helper; 'Trier' invites" in told
-    assert "whoever serves the page, 'Kiel', can read every answer by another script" in told
+    assert "whoever serves the page, 'Kiel', could read every answer by serving another script" in told
     assert "the promise rests on one honest member of the panel and on the page, and not on the list of the" in told
     assert "the page tells a person epsilon 3.4 for at most 4 runs, one answer against another" in told
     assert "a sent answer cannot be called back: to honour a withdrawal, give the run up before any helper" in told
     registrar = devices_plan(devices=sample_devices(page=TRUSTED_REGISTRAR, stated_epsilon=1.6))
-    assert "whoever serves the page, the registrar, can read every answer" in "\n".join(ps.plan.facts(registrar))
+    assert "whoever serves the page, the registrar, could read every answer" in "\n".join(ps.plan.facts(registrar))
     exact = "\n".join(ps.plan.facts(exact_plan()))
     assert "the leader sees the exact sum, and single answers too where more than colluders=1 codes are in" in exact
     assert "and is promised no epsilon" in exact

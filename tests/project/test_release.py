@@ -32,10 +32,8 @@ DATA = {
     "privstats/engines/flower/template/app/pyproject.toml",
     "privstats/contrib/http/manifest.schema.json",
     *(f"privstats/workflows/rehearsal/{name}" for name in ("rehearsal.html", "north.csv", "south.csv")),
-    *(
-        f"privstats/workflows/report/{name}.html"
-        for name in ("ethics", "evidence", "layout", "page", "parts", "privacy_report")
-    ),
+    *(f"privstats/workflows/report/{name}.html" for name in ("ethics", "layout", "page", "parts", "privacy_report")),
+    "privstats/contrib/evidence/evidence.html",
     "privstats/contrib/synthetic/page.html",
     "threat_models/page.html",
     "threat_models/py.typed",
