@@ -28,7 +28,7 @@ _SHARE = 0.04
 _SHARES = {"G": 0.45, "h": 0.1, "q": 0.45}  # of the first release: squares of columns and of the target decide
 
 CONSTANT = 0.5
-"""What stands for the intercept behind the ranges: near what a column is there."""
+"""Value of the constant column after the ranges: near the size of a column there."""
 
 _COLUMN = 3.0  # deviations that become 1
 _LEAST, _PART = 3.0, 0.8  # a target is cut beyond .8 of the largest of n normal deviations, and never below 3
