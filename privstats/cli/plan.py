@@ -52,6 +52,11 @@ class Columns:
         list[str] | None, option("A column of the file to leave out, such as an id; repeat for more.", "COLUMN")
     ] = None
 
+    def given(self) -> list[str]:
+        """Return the names of the given options."""
+        flags = {"table": "--from", "public_file": "--public-file"}
+        return [flags.get(name, f"--{name}") for name, value in vars(self).items() if value]
+
     def check(self) -> None:
         """Refuse a column that is named of no table."""
         for name, named in (("--target", self.target), ("--drop", self.drop)):
@@ -100,7 +105,10 @@ def init(
     options = answers_in(answers)
     columns.check()
     file = None if columns.table is None else dialect.file(columns.table, columns.target)
-    if example or not (yes or options or any(vars(columns).values()) or can_ask()):
+    answered = [*(f"--{name.replace('_', '-')}" for name in options), *columns.given()]
+    if example and answered:
+        raise PlanError(f"--example writes a fixed plan: leave out {', '.join(answered)}, or leave out --example")
+    if example or not (yes or answered or can_ask()):
         atomic_write(path, files(__package__).joinpath("plan.toml").read_bytes(), shared=True)
         say(f"wrote {path}; edit it, then run: privstats plan check {path}")
     elif file is not None and columns.public is None and not columns.public_file:

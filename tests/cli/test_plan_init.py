@@ -609,6 +609,15 @@ def test_strata_are_answered_in_words_and_looked_at(init):
     assert "the texts of 'site' must be two or more with a slash between" in str(refused.exception)
 
 
+def test_the_example_takes_no_answer_that_it_would_ignore(init):
+    refused = init("--example", "--key-agreement", "x25519", "--epsilon", "3", "--from", "ward.csv", code=1)
+    assert "leave out --key-agreement, --epsilon, --from, or leave out --example" in " ".join(
+        str(refused.exception).split()
+    )
+    assert not Path("plan.toml").exists()
+    assert init("--example", "--yes").exit_code == 0
+
+
 def test_a_new_plan_agrees_on_keys_by_ml_kem_too(init):
     """A file without the key still means X25519, so plans of before keep their digests."""
     init("example.toml", "--example", code=0)
