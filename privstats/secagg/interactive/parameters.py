@@ -172,9 +172,8 @@ class Parameters:
         """32 bytes that stand for these parameters, the plan and the cryptographic suite."""
         numbers = (self.clients, self.threshold, self.min_survivors, self.colluders, self.neighbours)
         layers = (self.levels,) if self.levels else ()
-        suite = SUITES[self.key_agreement]
-        encoded = msgspec.msgpack.encode((suite, numbers, self.ring.segments, self.plan_digest, *layers))
-        return hashlib.sha256(b"privstats/secagg/parameters" + encoded).digest()
+        parts = (SUITES[self.key_agreement], numbers, self.ring.segments, self.plan_digest, *layers)
+        return hashlib.sha256(b"privstats/secagg/parameters" + msgspec.msgpack.encode(parts)).digest()
 
     @property
     def upload_bytes(self) -> int:
