@@ -26,6 +26,7 @@ from privstats.randomness import secure, seeded
 from privstats.secagg import Identity
 from privstats.secagg.upload import messages
 from tests import made
+from tests.project.core_measure import DRAWS
 
 ROOT = Path(ps.__file__).parent
 LIMIT = 4.9
@@ -102,6 +103,16 @@ def four_answers(_: Path) -> list[np.ndarray]:
     return found
 
 
+def two_pure(_: Path) -> list[np.ndarray]:
+    """Releases of a plan with delta 0."""
+    schema = ps.ClassSchema(4, 100, "NA", 1.0)
+    plan = plan_of("central", schema)
+    plan = replace(plan, privacy=replace(plan.privacy, delta=0.0))
+    total, sigmas = plan.ring.zeros(), [plan.noise.grid_sigma(segment) for segment in plan.layout.segments]
+    drawn = [session.release(plan, total, tuple(range(5)), charge="uncharged").vector for _ in range(2)]
+    return [each / np.repeat(sigmas, [segment.size for segment in plan.layout.segments]) for each in drawn]
+
+
 def two_in_clear(_: Path) -> list[np.ndarray]:
     plan = plan_of("distributed")
     return [in_units(plan, session.aggregate_unmasked(plan, SHARES).vector - EXACT) for _ in range(2)]
@@ -166,6 +177,7 @@ DOORS: dict[str, Draws] = {
     "a client's local noise": two_contributions("local"),
     "a server's release": two_of_one_total("central"),
     "a panel leader's release": two_of_one_total("panel"),
+    "a release with delta 0": two_pure,
     "a helper's noise": three_of_a_helper,
     "helpers' answers": four_answers,
     "a sum in the clear": two_in_clear,
@@ -180,6 +192,9 @@ DOORS: dict[str, Draws] = {
 
 PLACES = {  # every call that draws noise or makes a generator, and the doors through which it is reached here
     "dp/mechanisms.py: sampler": {"a client's share", "a server's release"},
+    "dp/mechanisms.py: discrete_laplace": {"a release with delta 0"},
+    "dp/mechanisms.py: draw_layers": {"a simulation that opens layers"},
+    "session/noise.py: draw_layers": {"a simulation that opens layers"},
     "session/noise.py: draw_share": {
         "a client's update",
         "a client's share",
@@ -198,7 +213,6 @@ PLACES = {  # every call that draws noise or makes a generator, and the doors th
     "randomness.py: secure": {"a server's release"},
     "dp/samplers.py: spawn": {"a server's release"},
 }
-_DRAWING = {"sampler", "draw_share", "draw_central", "draw_member", "rounded_gaussian", "discrete_gaussian"}
 _MAKING = {"Generator", "bound_to", "secure", "spawn"}
 _NUMPYS_OWN = "np.random.Generator(np.random.PCG64("  # of heads, behind the release
 
@@ -240,6 +254,6 @@ def called() -> set[str]:
         for node in ast.walk(ast.parse(file.read_text("utf-8"))):
             if isinstance(node, ast.Call) and not ast.unparse(node).startswith(_NUMPYS_OWN):
                 name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
-                if name in _DRAWING | _MAKING:
+                if name in DRAWS | _MAKING:
                     found.add(f"{file.relative_to(ROOT).as_posix()}: {name}")
     return found

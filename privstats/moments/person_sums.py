@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
+from privstats.moments.grid import require_known
 from privstats.moments.record_sums import Product, RecordTerms, Term
 from privstats.schema import COUNT_SCALE, Schema
 from privstats.schema.base import Statistic
@@ -126,6 +127,7 @@ class PersonSums:
     def _add(self, terms: list[Term], persons: int, rows: int) -> None:
         self._admit(persons * rows)
         parts = [part for term in terms for part in _parts(self._rows, term, persons, rows)]
+        require_known(self._rows, {part.letter for part in parts})
         cut = self._clip.cut(self._schema, rows, _Squares(parts, persons))
         self.shrunk += cut.shrunk
         for part in parts:

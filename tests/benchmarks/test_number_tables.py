@@ -56,7 +56,9 @@ def test_gaps_of_the_heads_are_shown(saved):
 
 def test_the_table_of_attacks_has_every_attack_that_is_listed_and_names_tests_that_exist():
     _, *lines = attack_tables.facts()
-    assert {line[1] for line in lines} == {f"`{attack.name}`" for attack in attacks()}
+    assert {line[1] for line in lines} == {f"`{attack.name}`" for attack in attacks()}, (
+        "add the attack to `facts` of benchmarks/attack_tables.py, and run python -m benchmarks.tables --write"
+    )
     there = {path.name for path in (Path(__file__).parents[1] / "threat_models").rglob("test_*.py")}
     assert {name for line in lines for name in re.findall(r"test_\w+\.py", line[-1])} <= there
 

@@ -2,14 +2,16 @@
 
 import json
 import random
+import re
 
 import pytest
 
 from privstats.contrib.http.device import DeviceRun
 from privstats.contrib.http.dial import Dial, Reply
 from privstats.errors import PrivstatsError
-from tests.javascript.node import needs_node, node
+from tests.javascript.node import CLIENT, needs_node, node
 from tests.javascript.study import Study
+from tests.plan.every_kind import keys_of_plans
 
 _SCRIPT = """
 import { readFileSync } from "node:fs";
@@ -59,6 +61,23 @@ def manifests(study: Study) -> list[str]:
                 wrong["offers"][place - 2] = flipped(wrong["offers"][place - 2], rng)
         found.append(json.dumps(wrong))
     return found
+
+
+NOT_OF_DEVICES = {
+    "plan": {"published", "validity"},
+    "aggregation": {"merge", "excess_noise"},
+    "privacy": {"client_clip", "max_records_per_person", "person_clip"},
+    "devices": set[str](),
+}
+"""The keys that no plan for devices has, by table."""
+
+
+def test_the_client_knows_every_key_of_a_plan_for_devices() -> None:
+    """A key that it does not know makes every browser refuse the study, after people were invited."""
+    text = (CLIENT / "src" / "plan.js").read_text("utf-8")
+    known = {name: set(keys.split()) for name, keys in re.findall(r'^  (\w+): "([\w ]+)",$', text, re.MULTILINE)}
+    plans = {name: keys for name, keys in keys_of_plans().items() if name in NOT_OF_DEVICES}
+    assert {name: keys - known[name] for name, keys in plans.items()} == NOT_OF_DEVICES
 
 
 @needs_node

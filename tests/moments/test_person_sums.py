@@ -15,8 +15,8 @@ from scipy.sparse import csr_array
 import privstats as ps
 from privstats.encoding import PersonAverage, flatten
 from privstats.encoding.client_clip import ClippedSums, clip_vector
-from privstats.errors import RecordError
-from privstats.moments import PersonMoments, exact_moments, kind_of, person_sums, persons
+from privstats.errors import RecordError, SchemaError
+from privstats.moments import PersonMoments, accumulators, exact_moments, kind_of, person_sums, persons
 from privstats.moments.readable import by_record
 from privstats.schema import Schema
 from tests import made
@@ -104,6 +104,14 @@ def test_many_at_once_are_bit_for_bit_what_one_by_one_is(schema: Any, owners: li
             patch.setattr(persons, "_WINDOW_ROWS", 9)
         found: Any = exact_moments(schema, X, y, persons=ids, person_clip=clip_of(schema, clip), **how)
     same(found, want)
+
+
+def test_a_statistic_to_which_no_record_adds_is_refused_and_not_zero(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A letter without a term was released as noise around zero, at its full price."""
+    monkeypatch.setattr(accumulators, "_POWERS", {"A": 1})
+    X, y = rows_of(SCHEMAS[0], 40, 1)
+    with pytest.raises(SchemaError, match="forms no sum for statistic D;"):
+        exact_moments(SCHEMAS[0], X, y, persons=np.arange(40) % 8, person_clip=PersonAverage())
 
 
 def test_every_kind_that_takes_persons_says_what_each_record_adds() -> None:

@@ -3,12 +3,13 @@
 import hashlib
 import json
 import warnings
-from dataclasses import replace
+from dataclasses import fields, replace
 from functools import cache
 from typing import Any, NamedTuple
 
 import privstats as ps
 from privstats.plan.devices import EXACT
+from privstats.plan.document import _AGGREGATION, _SECTIONS
 from privstats.review.certificate import certificate_text
 from privstats.schema.public_values import Published
 from tests import made
@@ -59,6 +60,13 @@ class Certified(NamedTuple):
     text: str
     tables: dict[str, Any]
     document: dict[str, Any]
+
+
+def keys_of_plans() -> dict[str, set[str]]:
+    """The keys of the tables of a plan file that plans of every kind share, by table."""
+    tables = {"cohort": ps.Cohort, "privacy": ps.Privacy, "validity": ps.plan.Validity, "devices": ps.plan.Devices}
+    keys = {name: {each.name for each in fields(value) if each.init} for name, value in tables.items()}
+    return keys | {"plan": {"version", *_SECTIONS}, "aggregation": set(_AGGREGATION)}
 
 
 def _usual(place: int, schema: ps.schema.Schema) -> ps.Plan:

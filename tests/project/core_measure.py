@@ -374,14 +374,20 @@ def run() -> dict[str, int]:
     }
 
 
-_DRAWS = {
-    "draw_share", "draw_central", "draw_layers", "draw_member",
-    "discrete_gaussian", "discrete_laplace", "rounded_gaussian", "sampler",
-}  # fmt: skip
-
-
 SAMPLERS = frozenset({f"{PACKAGE}.dp.mechanisms", f"{PACKAGE}.dp.samplers"})
 """The modules of ``dp`` that draw."""
+
+
+def _public_functions(modules: Iterable[str]) -> Iterator[str]:
+    for module in modules:
+        text = (ROOT / f"{module.replace('.', '/')}.py").read_text("utf-8")
+        for node in ast.parse(text).body:
+            if isinstance(node, ast.FunctionDef) and not node.name.startswith("_"):
+                yield node.name
+
+
+DRAWS = frozenset({"sampler", *_public_functions(SAMPLERS)})
+"""Names that sample noise: the public functions of these modules, and the field of a trust model."""
 
 
 def drawers(graph: Graph) -> set[str]:
@@ -396,7 +402,7 @@ def drawers(graph: Graph) -> set[str]:
 def _draws(node: ast.AST) -> bool:
     match node:
         case ast.Attribute(attr=name) | ast.Name(id=name) | ast.Constant(value=str(name)):
-            return name in _DRAWS
+            return name in DRAWS
     return False
 
 

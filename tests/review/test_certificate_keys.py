@@ -16,7 +16,7 @@ import tomli_w
 import privstats as ps
 from privstats.review.certificate_checker import KEYS, SCHEMAS, STEPS, Refused, check
 from tests.made import refused
-from tests.plan.every_kind import PLANS, certified, with_tables
+from tests.plan.every_kind import PLANS, certified, keys_of_plans, with_tables
 from tests.plan.promised import keeps_the_promise, plan_of
 from tests.review.certified import CHECKER
 
@@ -84,6 +84,13 @@ def accepted(text: str, certificate: str) -> bool:
     except Refused:
         return False
     return True
+
+
+def test_the_checker_knows_the_keys_of_a_plan_file_and_no_others() -> None:
+    """A new key was refused by the checker, and no test saw it, until a plan in ``every_kind.py`` used the key."""
+    plans = keys_of_plans()
+    known = {name: {key.partition("=")[0].rstrip("?") for key in KEYS[name].split()} for name in plans}
+    assert known == plans, "add the key to KEYS in review/certificate_checker.py"
 
 
 @pytest.mark.parametrize("name", PLANS)

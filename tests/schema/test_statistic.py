@@ -58,6 +58,13 @@ def test_default_shares_sum_to_one_for_every_choice_of_letters() -> None:
     assert default_shares(ps.ClassSchema(3, 4, "NA", 1.0)) == {"N": 0.02, "A": 0.98}
 
 
+def test_a_letter_that_another_implies_is_computed_from_it() -> None:
+    implied = [row.letter for row in CLASS_TABLE if row.implied_by]
+    exact = ps.measure(ps.ClassSchema(3, 4, "NAS", 1.0), np.full((2, 4), 0.1), [0, 1])
+    assert implied
+    assert [letter for sums in (exact, exact.real()) for letter in implied if getattr(sums, letter) is None] == []
+
+
 def test_a_letter_without_a_row_is_refused_everywhere() -> None:
     schema = ps.ClassSchema(3, 4, "NAB", 1.0)
     object.__setattr__(schema, "statistics", "NAX")

@@ -213,7 +213,8 @@ def test_the_list_has_every_attack():
 def test_an_attack_is_named_by_a_test():
     """It joins the list by itself; that it succeeds without noise only a test of its own says."""
     tests = "".join(path.read_text() for path in Path(__file__).parent.rglob("test_*.py"))
-    assert not [each.name for each in attacks() if f'"{each.name}"' not in tests]
+    unnamed = [each.name for each in attacks() if f'"{each.name}"' not in tests]
+    assert not unnamed, f"add a test that runs {', '.join(unnamed)} to tests/threat_models/attacks"
 
 
 def test_a_run_prints_json_alone(small):

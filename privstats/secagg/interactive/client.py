@@ -271,7 +271,7 @@ class Client(Uploader):
         state.reply_to = name
         try:
             answer = self._sealed(self._acts[step](self, message))
-            if row.answers is messages.Mask:
+            if step == self.parameters.upload_step:
                 state.upload = sha256(answer).digest()
             state.answered.append(name)
             state.answer, state.step = answer, row.then

@@ -29,8 +29,11 @@ UPLOAD_STEP: StepName = "mask"
 DISPUTES = 1
 """The most neighbours with which a client of version 4 may be in dispute in a random graph: see docs/theorems.md, 8."""
 
-SUITE = b"privstats/secagg/3 X25519 Ed25519 HKDF-SHA256 AES-256-GCM"
-HYBRID_SUITE = b"privstats/secagg/4 X25519 ML-KEM-768 Ed25519 HKDF-SHA256 AES-256-GCM"
+SUITES = {
+    CLASSICAL: b"privstats/secagg/3 X25519 Ed25519 HKDF-SHA256 AES-256-GCM",
+    HYBRID: b"privstats/secagg/4 X25519 ML-KEM-768 Ed25519 HKDF-SHA256 AES-256-GCM",
+}
+"""The suite of each version, by the plan's ``key_agreement``."""
 COMPLETE_LIMIT = 256
 
 GraphKind: TypeAlias = Literal["auto", "complete", "sparse", "robust"]
@@ -80,6 +83,8 @@ class Parameters:
 
     def __post_init__(self) -> None:
         n, t, k = self.clients, self.threshold, self.neighbours
+        if self.key_agreement not in SUITES:  # else it would run as version 3
+            raise PlanError(f"key_agreement must be one of {', '.join(SUITES)}, got {self.key_agreement!r}")
         if n < 2 or not 0 <= self.colluders <= n - 2:
             raise PlanError(
                 f"colluders must leave two honest clients: between 0 and clients - 2 = {n - 2}, got {self.colluders}"
@@ -167,9 +172,8 @@ class Parameters:
         """32 bytes that stand for these parameters, the plan and the cryptographic suite."""
         numbers = (self.clients, self.threshold, self.min_survivors, self.colluders, self.neighbours)
         layers = (self.levels,) if self.levels else ()
-        suite = HYBRID_SUITE if self.hybrid else SUITE
-        encoded = msgspec.msgpack.encode((suite, numbers, self.ring.segments, self.plan_digest, *layers))
-        return hashlib.sha256(b"privstats/secagg/parameters" + encoded).digest()
+        parts = (SUITES[self.key_agreement], numbers, self.ring.segments, self.plan_digest, *layers)
+        return hashlib.sha256(b"privstats/secagg/parameters" + msgspec.msgpack.encode(parts)).digest()
 
     @property
     def upload_bytes(self) -> int:

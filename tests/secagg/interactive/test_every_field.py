@@ -4,12 +4,13 @@ Read from the structs, so that a field that is added to a message is here before
 """
 
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any, get_args
 
 import msgspec
 import pytest
 
-from privstats.errors import RemoteProtocolError
+from privstats.errors import PlanError, RemoteProtocolError
 from privstats.secagg.interactive import messages
 from privstats.secagg.interactive.parameters import STEP_NAMES, Parameters
 from privstats.secagg.interactive.state import STEPS, answers_of, steps_of
@@ -144,6 +145,20 @@ def test_a_client_refuses_an_abort_with_another_field(field: str) -> None:
     farewell = dict(cohort.server.abandon())[VICTIM]
     message = changed(read(cohort, VICTIM, farewell, messages.Abort), field)
     assert not accepted(cohort, message, at_server=False)
+
+
+def test_every_message_is_on_the_page_from_which_others_implement_it() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "protocol.md").read_text("utf-8")
+    assert [kind.__name__ for kind in get_args(messages.Wire) if f"`{kind.__name__}`" not in page] == []
+
+
+def test_each_key_agreement_has_a_version_of_its_own() -> None:
+    """A value without one ran as version 3, next to a page that promised more."""
+    abort = messages.Abort(bytes(32), 0, bytes(64))
+    versions = {bytes(messages.codec_of(each).encode(abort))[0] for each in VERSIONS.values()}
+    assert len(versions) == len({each.digest for each in VERSIONS.values()}) == len(KEY_AGREEMENTS)
+    with pytest.raises(PlanError, match="key_agreement must be one of x25519, mlkem768-x25519, got 'x448'"):
+        cohort_with("x448")
 
 
 def test_every_message_has_a_number_of_its_own_and_a_step() -> None:

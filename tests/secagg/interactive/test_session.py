@@ -1,5 +1,8 @@
 """Whole sessions: the sum is exact under any dropout schedule that the parameters admit, and never wrong."""
 
+from dataclasses import replace
+from hashlib import sha256
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -9,8 +12,10 @@ from privstats.encoding import Ring
 from privstats.engines.loopback import run
 from privstats.errors import AggregationError, LocalProtocolError, PlanError, RemoteProtocolError
 from privstats.secagg import Client, Parameters, Roster, Server
+from privstats.secagg.interactive import messages
 from privstats.secagg.interactive.state import STEPS
-from tests.secagg.interactive.cohorts import Cohort, cohort_of
+from privstats.secagg.keys import KEY_AGREEMENTS
+from tests.secagg.interactive.cohorts import Cohort, cohort_of, play_until
 from tests.secagg.interactive.inside import inside
 
 
@@ -33,6 +38,16 @@ def test_vectors_of_any_length_and_mixed_widths_add_up(size: int) -> None:
     cohort = cohort_of(3, 3, 0, ring=Ring(((size, 11), (2, 32), (size, 64), (1, 33))))
     outcome = run(cohort.server, cohort.clients)
     assert np.array_equal(outcome.total.lift(), cohort.sum_over((0, 1, 2)))
+
+
+@pytest.mark.parametrize("key_agreement", KEY_AGREEMENTS)
+def test_an_upload_is_charged_by_its_step_whatever_its_type_is(key_agreement: str, monkeypatch) -> None:
+    """A new type of message for the vector was sent without a charge."""
+    monkeypatch.setitem(STEPS, "mask", replace(STEPS["mask"], answers=messages.Agree))
+    cohort, charged = cohort_of(3, 3, 0, key_agreement=key_agreement), list[bytes]()
+    cohort.clients[0] = cohort.client(0, on_upload=charged.append)
+    ((_, answer),) = cohort.clients[0].receive(play_until(cohort, "mask")[0])
+    assert charged == [sha256(answer).digest()]
 
 
 def test_a_masked_upload_looks_nothing_like_its_vector(cohort: Cohort) -> None:
