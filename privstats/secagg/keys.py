@@ -23,7 +23,7 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 from privstats.errors import LocalProtocolError
-from privstats.files.signing import public_pem, read_private, relock_private, write_private
+from privstats.files.signing import public_pem
 from privstats.secagg.wire import PROTOCOL, prefix
 
 Entropy: TypeAlias = Callable[[int], bytes]
@@ -92,6 +92,8 @@ class Identity:
             LocalProtocolError: the file cannot be read, others can read it, it holds something else, or the passphrase
                 is missing, wrong or too much.
         """
+        from privstats.files.locked_key import read_private
+
         key = read_private(path, passphrase, LocalProtocolError)
         return cls(key.private_bytes_raw())
 
@@ -107,6 +109,8 @@ class Identity:
             LocalProtocolError: the passphrase is not a text, or empty.
             PrivstatsError: the file exists already, or cannot be written.
         """
+        from privstats.files.locked_key import write_private
+
         write_private(path, self._key, passphrase, LocalProtocolError)
 
     @staticmethod
@@ -132,6 +136,8 @@ class Identity:
             >>> ps.secagg.Identity.load("ulm.pem", "correct horse battery staple").public == ulm.public
             True
         """
+        from privstats.files.locked_key import relock_private
+
         relock_private(path, passphrase, new, LocalProtocolError)
 
     @property
