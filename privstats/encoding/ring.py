@@ -24,45 +24,35 @@ class Group(Protocol):
     @property
     def segments(self) -> tuple[tuple[int, int], ...]:
         """``(size, bits)`` per segment."""
-        ...
 
     @property
     def size(self) -> int:
         """Number of entries of a vector."""
-        ...
 
     @property
     def wire_bytes(self) -> int:
         """Exact number of bytes of a packed vector."""
-        ...
 
     def zeros(self) -> RingVector:
         """Return the neutral element."""
-        ...
 
     def encode(self, values: NDArray[np.int64]) -> RingVector:
         """Return the element of a flat int64 vector of shape ``(size,)``; a homomorphism of addition."""
-        ...
 
     def unpack(self, data: bytes | memoryview) -> RingVector:
         """Parse exactly ``wire_bytes`` bytes; ``ValueError`` for any other length, or for bytes that are no element."""
-        ...
 
     def add(self, lanes: Lanes, more: Lanes) -> None:
         """Add in place."""
-        ...
 
     def subtract(self, lanes: Lanes, less: Lanes) -> None:
         """Subtract in place."""
-        ...
 
     def write(self, lanes: Lanes, out: NDArray[np.uint8]) -> None:
         """Write the wire form to ``wire_bytes`` bytes."""
-        ...
 
     def lift(self, lanes: Lanes) -> NDArray[np.int64]:
         """Return the vector nearest to zero that has this element."""
-        ...
 
 
 @dataclass(frozen=True)

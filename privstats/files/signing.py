@@ -30,7 +30,6 @@ class Signs(Protocol):
 
     def sign(self, statement: bytes, /) -> bytes:
         """Return the 64-byte Ed25519 signature of ``statement``."""
-        ...
 
 
 @runtime_checkable
@@ -40,7 +39,6 @@ class Named(Protocol):
     @property
     def public(self) -> bytes:
         """The 32-byte Ed25519 public key."""
-        ...
 
 
 Signer: TypeAlias = Signs | Ed25519PrivateKey | bytes

@@ -41,7 +41,6 @@ class ParametersKind(Protocol):
         noisy_helpers: bool,
     ) -> Masking:
         """Return the cheapest parameters that keep the promise for this cohort; ``PlanError`` if there are none."""
-        ...
 
 
 class PeerKind(Protocol):
@@ -49,11 +48,9 @@ class PeerKind(Protocol):
 
     def __call__(self, *args: Any, **named: Any) -> Peer:
         """A fresh machine: ``(parameters, vector, *, index, identity, roster, entropy, on_upload)``, and the panel."""
-        ...
 
     def check_place(self, parameters: Any, *, index: int, identity: Identity, roster: Roster) -> object:
         """Raise ``LocalProtocolError`` if such a client is impossible, before any budget is spent on it."""
-        ...
 
     def resume(
         self,
@@ -68,7 +65,6 @@ class PeerKind(Protocol):
         on_upload: OnUpload | None = ...,
     ) -> Peer:
         """Return the machine that ``export`` sealed."""
-        ...
 
 
 class AggregatorKind(Protocol):
@@ -76,13 +72,11 @@ class AggregatorKind(Protocol):
 
     def __call__(self, *args: Any, **named: Any) -> Aggregator:
         """A fresh machine: ``(parameters, *, roster, noise_due)``, and further arguments of its protocol."""
-        ...
 
     def resume(
         self, sealed: bytes, key: bytes, *, parameters: Any, roster: Roster, identity: Identity, threads: int = ...
     ) -> Aggregator:
         """Return the machine that ``export`` sealed."""
-        ...
 
 
 class EarlyReports(Protocol):
@@ -90,15 +84,12 @@ class EarlyReports(Protocol):
 
     def report_bytes(self, sender: int) -> int:
         """Return the length of this sender's message, exactly."""
-        ...
 
     def head_bytes(self, sender: int) -> int:
         """Return the length of the first bytes that :meth:`check` reads."""
-        ...
 
     def check(self, sender: int, head: bytes | bytearray | memoryview, signature: bytes) -> None:
         """Require the sender's signature; raises ``wire.Refusal``."""
-        ...
 
 
 @dataclass(frozen=True)

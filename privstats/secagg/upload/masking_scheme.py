@@ -56,23 +56,18 @@ class MaskingScheme(Protocol):
     @property
     def answer_bytes(self) -> int:
         """The length of a helper's answer."""
-        ...
 
     def cover(self, vector: RingVector, root: bytes | bytearray, sender: int) -> Hidden:
         """Hide a vector for one report under a secret of this run, sender, vector and root alone."""
-        ...
 
     def zeros(self) -> Any:
         """Return a total over no client."""
-        ...
 
     def add(self, total: Any, bodies: Sequence[memoryview]) -> None:
         """Add bodies to a total, in place."""
-        ...
 
     def answer(self, pieces: Iterable[tuple[int, bytes]], out: memoryview) -> None:
         """Write a helper's answer over these senders and their pieces to ``out``, which holds zeros."""
-        ...
 
     def uncover(self, total: Any, answers: Mapping[int, bytes | memoryview], survivors: int) -> RingVector:
         """Return the sum from a total and the answers by place; consumes the total.
@@ -80,7 +75,6 @@ class MaskingScheme(Protocol):
         Raises:
             AggregationError: total and answers give no sum.
         """
-        ...
 
 
 @runtime_checkable
@@ -89,13 +83,11 @@ class ProvingScheme(MaskingScheme, Protocol):
 
     def helped(self, seed: bytes, sender: int, commits: bytes, parts: bytes, rho: bytes) -> Words:
         """Return a helper's answer to one report's proof under the leader's coins, from the seed of its share."""
-        ...
 
     def refused(
         self, body: bytearray, sender: int, commits: bytes, parts: bytes, rho: bytes, helped: Words
     ) -> tuple[str, ...]:
         """Return the checks that a report fails, from the leader's body and the sum of the helpers' answers."""
-        ...
 
 
 def scheme_of(parameters: UploadParameters, context: bytes, *, threads: int = 1) -> MaskingScheme:
