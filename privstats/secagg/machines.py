@@ -13,10 +13,10 @@ from belongs to ``dp``.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, Protocol, TypeAlias, runtime_checkable
+from typing import Any, Protocol, TypeAlias
 
 from privstats.encoding import RingVector
 from privstats.encoding.ring import Group
@@ -124,55 +124,9 @@ OnUpload: TypeAlias = Callable[[bytes], None]
 Its method ``withdraw``, if it has one, is called when a machine is wiped before it sent anything."""
 
 
-@runtime_checkable
-class Shelving(Protocol):
-    """An aggregator that needs messages again later, and leaves them to a journal that holds them meanwhile.
-
-    Without a journal it keeps what it needs of them in memory.
-    """
-
-    fetch: Callable[[bytes], bytes]
-    """The message at a place; an error of it ends the machine in memory, and the journal has what it needs."""
-
-    def shelve(self, places: Mapping[int, bytes]) -> None:
-        """Note where the journal has these clients' messages, so that :meth:`export_shelved` omits them."""
-
-    @property
-    def shelved(self) -> Iterable[bytes]:
-        """The places that are still needed."""
-
-    def export_shelved(self, key: bytes) -> bytes:
-        """Return the sealed state, with references to shelved parts that :meth:`Aggregator.export` includes."""
-
-
 def unshelved(_: bytes) -> bytes:
     """Refuse to fetch a message; a machine without its journal has this as :attr:`Shelving.fetch`."""
     raise LocalProtocolError("this machine's messages are in the journal that it was exported from: resume that")
-
-
-@runtime_checkable
-class Deferring(Protocol):
-    """An aggregator that may leave the sums of parts to others, and keeps their messages until each sum is in.
-
-    ``unsummed`` are the parts that wait, by number, with their senders; ``sealed`` gives bodies of one as they arrived,
-    each with the key that opens it alone. Sums come in any order; :meth:`sum_part` makes one here, and the end of the
-    step all that are missing.
-    """
-
-    defers: bool
-
-    @property
-    def unsummed(self) -> Mapping[int, tuple[int, ...]]:
-        """The senders of each part without a sum."""
-
-    def sealed(self, number: int, senders: Sequence[int]) -> Sequence[Any]:
-        """Bodies of a part that waits."""
-
-    def add_part_sum(self, number: int, packed: bytes) -> bool:
-        """Add a part's sum, once; whether it was awaited."""
-
-    def sum_part(self, number: int) -> None:
-        """Add a part up here."""
 
 
 def give_back(on_upload: OnUpload | None, uploaded: bytes) -> None:

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from privstats.encoding.ring import Group
 from privstats.errors import LocalProtocolError
@@ -23,6 +23,9 @@ from privstats.secagg.keys import CLASSICAL, HYBRID, Identity
 from privstats.secagg.machines import Aggregator, Masking, OnUpload, Peer
 from privstats.secagg.roster import Roster
 from privstats.tables import LazyRows
+
+if TYPE_CHECKING:
+    from privstats.secagg.upload.early import EarlyCheck
 
 
 class ParametersKind(Protocol):
@@ -79,19 +82,6 @@ class AggregatorKind(Protocol):
         """Return the machine that ``export`` sealed."""
 
 
-class EarlyReports(Protocol):
-    """The check of a client's one message by its first bytes, before a carrier reads on."""
-
-    def report_bytes(self, sender: int) -> int:
-        """Return the length of this sender's message, exactly."""
-
-    def head_bytes(self, sender: int) -> int:
-        """Return the length of the first bytes that :meth:`check` reads."""
-
-    def check(self, sender: int, head: bytes | bytearray | memoryview, signature: bytes) -> None:
-        """Require the sender's signature; raises ``wire.Refusal``."""
-
-
 @dataclass(frozen=True)
 class Machines:
     """The classes of a protocol's machines, and functions on its messages for engines and sessions.
@@ -124,7 +114,7 @@ class Machines:
     keys: type | None = None
     prove_excluded: Callable[..., bytes] | None = None
     check_opening: Callable[..., None] | None = None
-    early: Callable[..., EarlyReports] | None = None
+    early: Callable[..., EarlyCheck] | None = None
     sum_part: Callable[[Group, bytes, bytes], bytes] | None = None
 
 

@@ -397,15 +397,6 @@ def on_upload(plan: Plan, roster: secagg.Roster, charge: Account) -> LedgerCallb
     return accounting.on_upload(plan, charge, roster.run)
 
 
-def in_ring(plan: Plan, part: Moments | Contribution | RingVector, rng: Generator, index: int) -> RingVector:
-    """Return a part as a vector; a contribution is used up."""
-    if isinstance(part, RingVector):
-        if part.ring != plan.ring:
-            raise DataError("a part is a vector of another ring than the plan's; encode it with plan.ring")
-        return part
-    return as_contribution(plan, part, rng, index).take()
-
-
 def as_contribution(plan: Plan, part: Moments | Contribution, rng: Generator, index: int) -> Contribution:
     """Return a part as an unused contribution."""
     if isinstance(part, Contribution):

@@ -13,7 +13,7 @@ from privstats.engines import loopback
 from privstats.engines.journal import JournaledServer
 from privstats.errors import AggregationError, DataError, PlanError, ReleaseError
 from privstats.secagg.machines import Opening, layer_seeds
-from privstats.session.unmasked import opened_among
+from privstats.session.local import opened_among
 
 SCHEMA = ps.ClassSchema(2, 3, "NA", clip_norm=1.0)
 PROMISE = ps.Privacy(model="distributed", unit="record", adjacency="add-remove", epsilon=1.0, delta=1e-5)

@@ -29,7 +29,7 @@ from privstats.schema import (
     bare,
 )
 from privstats.secagg.machines import Opening
-from privstats.session.unmasked import opened_among
+from privstats.session.local import opened_among
 from threat_models.audits.kinds import columns_of, outcome_of, row_part
 from threat_models.audits.promise import Promise, promise_of
 
