@@ -16,7 +16,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, Protocol, TypeAlias
+from typing import Protocol, TypeAlias
 
 from privstats.encoding import RingVector
 from privstats.encoding.ring import Group
@@ -107,12 +107,6 @@ class Masking(Protocol):
     @property
     def condition(self) -> str:
         """The assumption behind the promise, as the end of a sentence; empty if there is none."""
-
-    def facts(self) -> list[str]:
-        """Return one sentence per fact, for the person who reviews a plan."""
-
-    def numbers(self) -> dict[str, Any]:
-        """Return the facts for scripts: names and numbers, nested at will; infinities are allowed."""
 
 
 ENDS = ("done", "failed")
