@@ -25,13 +25,12 @@ from privstats.course.planned import Planned
 from privstats.course.promise import Promise, part_of
 from privstats.dp import NoPrivacy, Privacy
 from privstats.errors import PlanError, ReleaseError
-from privstats.kinds.gaussians import client_gaussian
+from privstats.kinds.gaussians import Array, client_gaussian, mean_root, root
 from privstats.plan import Plan
 from privstats.release import Release
 from privstats.schema import GaussianSchema, narrowed
 from privstats.schema.public_values import Published, Values
 from privstats.transforms import Transport
-from privstats.transforms.bures import Array, mean_root, root
 
 Step: TypeAlias = Literal["alvarez-esteban", "published"]
 
@@ -271,7 +270,7 @@ def next_reference(reference: Array, mean: Array, step: Step) -> Array:
 
     Example:
         >>> from privstats.contrib import alignment
-        >>> from privstats.transforms.bures import mean_root
+        >>> from privstats.kinds.gaussians import mean_root
         >>> mean = mean_root(np.eye(2), np.diag([4.0, 9.0]))  # of a single client
         >>> alignment.next_reference(np.eye(2), mean, "alvarez-esteban").round(6).tolist()  # the client's own
         [[4.0, 0.0], [0.0, 9.0]]
