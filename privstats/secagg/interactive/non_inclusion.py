@@ -35,10 +35,6 @@ class Receipt:
     index: int
     upload: bytes
 
-    def encode(self) -> bytes:
-        """68 bytes."""
-        return self.transcript + self.index.to_bytes(_INDEX_BYTES, "big") + self.upload
-
     @classmethod
     def decode(cls, data: bytes) -> Receipt:
         """Return the receipt in ``data``.
