@@ -470,21 +470,3 @@ def destinations(rare: Collection[int], parents: Mapping[int, int]) -> dict[int,
         child: parent if (parent := parents.get(child)) is not None and parent not in rare else None
         for child in sorted(rare)
     }
-
-
-def noise_copies(classes: int, rare: Collection[int], parents: Mapping[int, int]) -> NDArray[np.int64]:
-    """Return the number of noise vectors that each class carries after the merge, shape ``(classes,)``.
-
-    1 for an untouched class, 1 + its merged children for a parent, 0 for a suppressed class: the noise variance of a
-    class's N, A, S and D is this many times the statistic's.
-
-    Example:
-        >>> ps.dp.noise_copies(4, rare=[2, 3], parents={2: 0}).tolist()
-        [2, 1, 0, 0]
-    """
-    copies = np.ones(classes, np.int64)
-    for child, parent in destinations(rare, parents).items():
-        copies[child] = 0
-        if parent is not None:
-            copies[parent] += 1
-    return copies

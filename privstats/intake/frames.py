@@ -15,12 +15,12 @@ from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 from privstats.errors import DataError, PrivstatsError
 from privstats.intake.column_names import place_of, places_in, same_names
 from privstats.intake.columns import array_of, read
-from privstats.intake.tables import Declaration, is_list, names_of_columns, table_of
+from privstats.intake.tables import Codes, is_list, names_of_columns, table_of
 
 _RECORDS = 1 << 14
 """Of one batch: the window in which codes of declared columns are formed."""
@@ -392,3 +392,14 @@ def _no_table(table: str = "the table") -> Refusal:
 def _read_all(source: _Source, names: list[str]) -> Any:
     with refusing(_no_table()):
         return source.whole(names)
+
+
+class Declaration(Protocol):
+    """Declared columns of a table, such as :class:`privstats.Cells`: what readers of tables need to know of them."""
+
+    @property
+    def columns(self) -> Sequence[Any]:
+        """The columns, each with a name."""
+
+    def read(self, table: Any) -> Codes:
+        """Return the codes of records."""

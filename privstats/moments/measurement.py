@@ -14,15 +14,13 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, overload
 
 import numpy as np
-from numpy.typing import NDArray
 
-from privstats.errors import DataError, RecordError, SchemaError, UnreadableRecordsWarning
+from privstats.errors import DataError, RecordError, UnreadableRecordsWarning
 from privstats.intake.tables import ReadRows, is_list, ordered_columns
 from privstats.moments.base import Moments
 from privstats.moments.clip_report import warn_if_clipped, warn_of_left_out
-from privstats.moments.code_rows import behind, cells_of, columns_asked, levels_of
-from privstats.moments.grid import feature_grid
-from privstats.moments.input_validation import check_features, count_of, dense
+from privstats.moments.code_rows import cells_of, columns_asked, levels_of
+from privstats.moments.input_validation import count_of
 from privstats.moments.readable import LeftOut, by_record, readable_of
 from privstats.schema import Schema, require_schema
 from privstats.schema.kinds import Kind, kind_of
@@ -282,32 +280,3 @@ def _lacks_records(moments: Any, X: Any) -> bool:
     """Whether sums have fewer records than X: rounds add nothing for one that cannot be read, and raise no error."""
     count = count_of(X)
     return count is not None and moments.records is not None and moments.records < count
-
-
-def quantize(schema: Schema, X: Any) -> NDArray[np.int64]:
-    """The grid vectors that :func:`measure` sums: int64 of shape ``(n, features)``, each of norm at most 2**grid_bits.
-
-    Raises:
-        DataError: rows that do not fit the schema.
-        SchemaError: ``schema`` is not a schema.
-
-    Example:
-        >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0, grid_bits=4)
-        >>> ps.moments.quantize(schema, [[0.5, 0.0], [0.0, 3.0]]).tolist()
-        [[8, 0], [0, 15]]
-    """
-    require_schema(schema, "quantize(schema, X)")
-    if schema.appended:
-        raise SchemaError(f"the vectors of a {type(schema).__name__} hold more than X; call measure(schema, X, y)")
-    if not isinstance(X, np.ndarray):
-        from privstats.intake.frames import in_memory
-
-        X = in_memory(X)
-    rows = check_features(schema, _in_codes(schema, X, 0, refuse=True)[0])
-    raw = dense(rows[0 : rows.shape[0]])
-    grid = feature_grid(schema)
-    if schema.transform:
-        raw = behind(schema, raw, grid)
-    out = np.empty((len(raw), schema.features))
-    grid.quantize(raw, out)
-    return out.astype(np.int64)
