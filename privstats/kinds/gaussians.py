@@ -166,11 +166,6 @@ class GaussianSchema(Schema):
                 "from 0 to clip_norm^2; refuse it, and ask who made it"
             )
 
-    @property
-    def record(self) -> str:
-        """One record, as a phrase for data owners."""
-        return self.columns
-
     def refusal(self, unit: str | None) -> str:
         """Why no promise covers one record: the matrices that are sent are functions of all records at once."""
         if unit == "record":

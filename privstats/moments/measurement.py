@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from privstats.moments import ClassMoments, RidgeMoments, WithinMoments
     from privstats.moments.kept_rows import KeptRows
     from privstats.moments.persons import Clip, PersonMoments
-    from privstats.schema import ClassSchema, RecordSchema, RidgeSchema, WithinSchema
+    from privstats.schema import ClassSchema, RidgeSchema, WithinSchema
     from privstats.schema.public_values import Published, Values
 
 Unreadable: TypeAlias = Literal["refuse", "leave out"]
@@ -44,10 +44,6 @@ def measure(
 def measure(
     schema: RidgeSchema, X: Any, y: Any = None, *, unreadable: Unreadable = "refuse", progress: bool = False
 ) -> RidgeMoments: ...
-@overload
-def measure(
-    schema: RecordSchema, X: Any, y: Any = None, *, unreadable: Unreadable = "refuse", progress: bool = False
-) -> ClassMoments | RidgeMoments: ...
 @overload
 def measure(
     schema: WithinSchema, X: Any, y: Any = None, *, unreadable: Unreadable = "refuse", progress: bool = False

@@ -18,7 +18,11 @@ from collections.abc import Iterable, Sequence
 from decimal import Decimal
 from html import escape
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from privstats.transforms import Levels
+    from privstats.transforms.categories import Categories
 
 _FORMULA = tuple("=+-@\uff1d\uff0b\uff0d\uff20")  # with the wide forms, which spreadsheets take for the same
 _TEXT = "'"
@@ -102,6 +106,32 @@ def _in_digits(number: float) -> str:
     if 1e-6 <= abs(number) < 1e21:
         return f"{Decimal(text):f}"
     return re.sub(r"(e[+-])0", r"\1", text)
+
+
+def levels_text(levels: Levels) -> str:
+    """Return which texts of a plan's columns and outcomes count as which numbers.
+
+    Example:
+        >>> from privstats.printable import levels_text
+        >>> levels_text(ps.transforms.Levels((ps.Categories("arm", ("placebo", "drug")),)))
+        "in arm 'placebo' counts as 0 and 'drug' as 1"
+    """
+    worded = [each for each in levels.outcomes if hasattr(each, "values")]
+    return "; ".join([*map(_comparison, levels.columns), *map(_caused, worded)])
+
+
+def _comparison(column: Categories) -> str:
+    first, *rest = map(repr, column.values)
+    if len(rest) == 1:
+        return f"in {column.name} {first} counts as 0 and {rest[0]} as 1"
+    return f"in {column.name} {first} is what {', '.join(rest)} are compared with"
+
+
+def _caused(outcome: Categories) -> str:
+    first, event, *others = map(repr, outcome.values)
+    if not others:
+        return _comparison(outcome)
+    return f"in {outcome.name} {event} is the event; {', '.join((first, *others))} end the time without it"
 
 
 def html_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

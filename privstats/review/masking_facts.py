@@ -9,9 +9,22 @@ from typing import Any
 
 from privstats.secagg.interactive.parameters import Parameters
 from privstats.secagg.interactive.random_graph import FailureBounds
-from privstats.secagg.keys import KEY_AGREEMENTS
+from privstats.secagg.keys import CLASSICAL, HYBRID
 from privstats.secagg.machines import Masking
 from privstats.secagg.upload.parameters import UploadParameters
+
+RECORDED = (
+    "keys are agreed on by X25519 alone: whoever records every message and breaks X25519 later, as a large quantum "
+    "computer would, reads each party's sums, with no noise but what that party itself added"
+)
+"""What ``key_agreement = "x25519"`` does not promise; ``tests/secagg/test_recorded.py`` does it."""
+
+KEY_FACTS: Mapping[str, str] = {
+    CLASSICAL: RECORDED,
+    HYBRID: "keys are agreed on by X25519 and ML-KEM-768 together: whoever records every message and breaks X25519 "
+    "later reads no party's sums; signatures are Ed25519, which count only while the study runs",
+}
+"""What a plan can say of key agreement, and what each means, for the person who reviews the plan."""
 
 _MANY = 10_000
 """Clients from which on a plan says what their reports are in all."""
@@ -56,7 +69,7 @@ def _of_interactive(parameters: Parameters) -> list[str]:
         f"{colluders} clients work together they may read single clients' vectors",
         "one client that sends false data can shift the sum by anything in the ring, unseen: masking proves "
         "nothing about inputs",
-        KEY_AGREEMENTS[parameters.key_agreement],
+        KEY_FACTS[parameters.key_agreement],
     )
     failures = () if parameters.complete else _failures(parameters.bounds, parameters.server_may_lie)
     return [thresholds, *trust, *_listing(parameters), *_framing(parameters), *failures]
@@ -125,7 +138,7 @@ def _of_split(parameters: UploadParameters) -> list[str]:
         f"{n} clients send one message each and are gone; a leader and {_number(h)} that the plan names make the sum",
         f"it trusts that not all of the panel work together: enough that the leader or {one} honest",
         _learned(parameters.noisy_helpers),
-        KEY_AGREEMENTS[parameters.key_agreement],
+        KEY_FACTS[parameters.key_agreement],
         f"{n - least} clients may stay silent, which costs nothing; every helper must answer, or there is no sum",
         f"{parameters.colluders} clients of the whole roster may help, because the leader picks the reports",
         *_traffic(parameters),

@@ -243,9 +243,9 @@ class Schema(ABC):
         return by_letter(self.table, statistic)[0].scale(self.scale)
 
     @property
-    @abstractmethod
     def record(self) -> str:
         """One record, as a phrase for data owners."""
+        return self.columns
 
     @property
     def class_names(self) -> tuple[str, ...] | None:

@@ -11,7 +11,7 @@ replace them, as ``engines.journal`` does.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import TypeAlias, TypeVar
 
 import msgspec
@@ -29,18 +29,8 @@ from privstats.secagg.wire import PROTOCOL, prefix
 Entropy: TypeAlias = Callable[[int], bytes]
 
 CLASSICAL, HYBRID = "x25519", "mlkem768-x25519"
-RECORDED = (
-    "keys are agreed on by X25519 alone: whoever records every message and breaks X25519 later, as a large quantum "
-    "computer would, reads each party's sums, with no noise but what that party itself added"
-)
-"""What ``key_agreement = "x25519"`` does not promise; ``tests/secagg/test_recorded.py`` does it."""
-
-KEY_AGREEMENTS: Mapping[str, str] = {
-    CLASSICAL: RECORDED,
-    HYBRID: "keys are agreed on by X25519 and ML-KEM-768 together: whoever records every message and breaks X25519 "
-    "later reads no party's sums; signatures are Ed25519, which count only while the study runs",
-}
-"""What a plan can say of key agreement, and what each means, for the person who reviews the plan."""
+KEY_AGREEMENTS = (CLASSICAL, HYBRID)
+"""The values of a plan's ``key_agreement``."""
 
 
 def draw(entropy: Entropy, size: int) -> bytes:
