@@ -25,7 +25,7 @@ from privstats.secagg.roster import Roster
 from privstats.tables import LazyRows
 
 if TYPE_CHECKING:
-    from privstats.secagg.upload.early import EarlyCheck
+    from privstats.secagg.upload.checks import EarlyCheck
 
 
 class ParametersKind(Protocol):
@@ -101,7 +101,7 @@ class Machines:
     ``early`` builds from ``(parameters, context, publics)`` the check of a client's one message by its first bytes;
     None where clients exchange messages.
 
-    ``sum_part`` computes from ``(ring, bodies, openers)`` the packed sum of a part that a ``machines.Deferring``
+    ``sum_part`` computes from ``(ring, bodies, openers)`` the packed sum of a part that a ``Deferring`` server
     defers; None where no machine can defer.
     """
 
@@ -174,9 +174,9 @@ def _split() -> MaskingProtocol:
 
 def _split_machines() -> Machines:
     from privstats.secagg.upload import messages
+    from privstats.secagg.upload.checks import EarlyCheck
     from privstats.secagg.upload.client import Client
     from privstats.secagg.upload.deferred import sum_part
-    from privstats.secagg.upload.early import EarlyCheck
     from privstats.secagg.upload.helper import Helper
     from privstats.secagg.upload.helper_keys import HelperKeys
     from privstats.secagg.upload.leader import Leader

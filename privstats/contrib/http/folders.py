@@ -33,7 +33,7 @@ from privstats.files.atomic import atomic_write, read_bounded
 from privstats.plan import Plan, document
 from privstats.secagg import Offer, Panel, Roster
 from privstats.secagg.protocols import protocol_of
-from privstats.secagg.upload.early import EarlyCheck
+from privstats.secagg.upload.checks import EarlyCheck
 from privstats.secagg.wire import SIGNATURE_BYTES
 
 _ANSWERED, _SENDER_BYTES, _HASH_BYTES = "answered", 4, 32

@@ -17,7 +17,7 @@ from privstats.contrib.http.folders import Manifest, named
 from privstats.contrib.http.limits import BrokenOff, BytesInFlight, Openings, Penalties, one_at_a_time, peer_of
 from privstats.contrib.http.owner import CONFIRMED, Verdict
 from privstats.contrib.http.settings import Limits
-from privstats.secagg.upload.early import EarlyCheck
+from privstats.secagg.upload.checks import EarlyCheck
 from privstats.secagg.wire import SIGNATURE_BYTES, Refusal
 
 REPORT = "application/vnd.privstats.report"
