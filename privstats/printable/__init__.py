@@ -18,11 +18,7 @@ from collections.abc import Iterable, Sequence
 from decimal import Decimal
 from html import escape
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from privstats.transforms import Levels
-    from privstats.transforms.categories import Categories
+from typing import Any
 
 _FORMULA = tuple("=+-@\uff1d\uff0b\uff0d\uff20")  # with the wide forms, which spreadsheets take for the same
 _TEXT = "'"
@@ -108,8 +104,8 @@ def _in_digits(number: float) -> str:
     return re.sub(r"(e[+-])0", r"\1", text)
 
 
-def levels_text(levels: Levels) -> str:
-    """Return which texts of a plan's columns and outcomes count as which numbers.
+def levels_text(levels: Any) -> str:
+    """Return which texts of a plan's columns and outcomes, declared by ``Levels``, count as which numbers.
 
     Example:
         >>> from privstats.printable import levels_text
@@ -120,14 +116,14 @@ def levels_text(levels: Levels) -> str:
     return "; ".join([*map(_comparison, levels.columns), *map(_caused, worded)])
 
 
-def _comparison(column: Categories) -> str:
+def _comparison(column: Any) -> str:
     first, *rest = map(repr, column.values)
     if len(rest) == 1:
         return f"in {column.name} {first} counts as 0 and {rest[0]} as 1"
     return f"in {column.name} {first} is what {', '.join(rest)} are compared with"
 
 
-def _caused(outcome: Categories) -> str:
+def _caused(outcome: Any) -> str:
     first, event, *others = map(repr, outcome.values)
     if not others:
         return _comparison(outcome)
