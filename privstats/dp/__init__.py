@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from privstats.dp.calibration import NoiseRow as NoiseRow
     from privstats.dp.calibration import calibrate as calibrate
     from privstats.dp.calibration import destinations as destinations
+    from privstats.dp.calibration import noise_copies as noise_copies
     from privstats.dp.calibration import suppressed as suppressed
     from privstats.dp.calibration import without_rare as without_rare
     from privstats.dp.clips import client_norm as client_norm
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
     from privstats.dp.mechanisms import draw_share as draw_share
     from privstats.dp.planning import doubtful_counts as doubtful_counts
     from privstats.dp.planning import drop_probability as drop_probability
-    from privstats.dp.planning import noise_copies as noise_copies
     from privstats.dp.planning import optimal_shares as optimal_shares
     from privstats.dp.planning import suggested_shares as suggested_shares
     from privstats.dp.privacy import NoPrivacy as NoPrivacy

@@ -29,6 +29,7 @@ from numpy.typing import NDArray
 
 from privstats.dp.gaussian import Guarantee, compose, gaussian_epsilon, gaussian_mu
 from privstats.dp.privacy import MODELS, Model, Privacy, TrustModel
+from privstats.dp.pure import check_scales, laplace_mu, laplace_sigma, laplace_tail, pure_shares, scales_of, unit_l1
 from privstats.dp.samplers import MAX_SIGMA
 from privstats.dp.sensitivities import allocate, apart, checked_shares, sensitivity, unit_mu
 from privstats.encoding import Layout, Segment, layout_of
@@ -159,8 +160,6 @@ class Noise:
         rounding adds a bounded half step to each.
         """
         if self.pure:
-            from privstats.dp.pure import laplace_tail
-
             return laplace_tail(self.scales[segment.statistic], reach)
         return (self.share_sigma(segment) + self.trust.rounding) * math.sqrt(self.trust.draws(clients, self.members))
 
@@ -281,8 +280,6 @@ def calibrate(
 
 
 def _calibrate_pure(schema: Schema, privacy: Privacy, honest_shares: int) -> Noise:
-    from privstats.dp.pure import check_scales, laplace_mu, laplace_sigma, pure_shares, scales_of, unit_l1
-
     shares = pure_shares(schema, privacy.shares)
     scales = scales_of(schema, privacy, shares)
     check_scales(scales)
@@ -470,3 +467,21 @@ def destinations(rare: Collection[int], parents: Mapping[int, int]) -> dict[int,
         child: parent if (parent := parents.get(child)) is not None and parent not in rare else None
         for child in sorted(rare)
     }
+
+
+def noise_copies(classes: int, rare: Collection[int], parents: Mapping[int, int]) -> NDArray[np.int64]:
+    """Return the number of noise vectors that each class carries after the merge, shape ``(classes,)``.
+
+    1 for an untouched class, 1 + its merged children for a parent, 0 for a suppressed class: the noise variance of a
+    class's N, A, S and D is this many times the statistic's.
+
+    Example:
+        >>> ps.dp.noise_copies(4, rare=[2, 3], parents={2: 0}).tolist()
+        [2, 1, 0, 0]
+    """
+    copies = np.ones(classes, np.int64)
+    for child, parent in destinations(rare, parents).items():
+        copies[child] = 0
+        if parent is not None:
+            copies[parent] += 1
+    return copies

@@ -6,13 +6,12 @@ No promise depends on these choices: a plan states its shares and its minimum co
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
-from privstats.dp.calibration import destinations
 from privstats.dp.privacy import Adjacency
 from privstats.dp.sensitivities import default_shares, joint_mu, sensitivity
 from privstats.encoding import layout_of
@@ -185,21 +184,3 @@ def _laplace(place: float) -> float:
 def _check(min_count: float, sigma: float) -> None:
     check_number("min_count", min_count, "a finite number", -math.inf, math.inf, ends="()")
     check_number("sigma", sigma, "at least 0", 0)
-
-
-def noise_copies(classes: int, rare: Collection[int], parents: Mapping[int, int]) -> NDArray[np.int64]:
-    """Return the number of noise vectors that each class carries after the merge, shape ``(classes,)``.
-
-    1 for an untouched class, 1 + its merged children for a parent, 0 for a suppressed class: the noise variance of a
-    class's N, A, S and D is this many times the statistic's.
-
-    Example:
-        >>> ps.dp.noise_copies(4, rare=[2, 3], parents={2: 0}).tolist()
-        [2, 1, 0, 0]
-    """
-    copies = np.ones(classes, np.int64)
-    for child, parent in destinations(rare, parents).items():
-        copies[child] = 0
-        if parent is not None:
-            copies[parent] += 1
-    return copies
