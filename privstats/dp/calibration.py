@@ -166,15 +166,15 @@ class Noise:
     def released_sigma(self, survivors: int) -> dict[str, float]:
         """Return the actual noise of a release with ``survivors`` clients in the sum, by statistic, in real units.
 
-        Where clients remove excess noise, this assumes that all of them did; :meth:`left_sigma` uses what each did.
+        Where clients remove excess noise, this assumes that all did; :meth:`sigma_at_levels` uses what each did.
         """
         return {statistic: sigma * self._surplus(survivors) for statistic, sigma in self.sigma.items()}
 
     def most_sigma(self, clients: int) -> dict[str, float]:
         """Return the largest noise that a release can carry, in real units: all clients' shares, no layer removed."""
-        return self.left_sigma([self.levels[0]] * clients) if self.levels else self.released_sigma(clients)
+        return self.sigma_at_levels([self.levels[0]] * clients) if self.levels else self.released_sigma(clients)
 
-    def left_sigma(self, left_for: Iterable[int]) -> dict[str, float]:
+    def sigma_at_levels(self, left_for: Iterable[int]) -> dict[str, float]:
         """Return a release's noise in real units from the number of clients that each survivor's share is sized for."""
         surplus = math.sqrt(math.fsum(1 / self._honest(level) for level in left_for))
         return {statistic: sigma * surplus for statistic, sigma in self.sigma.items()}

@@ -18,8 +18,8 @@ import numpy as np
 from privstats.errors import DataError, RecordError, UnreadableRecordsWarning
 from privstats.intake.tables import ReadRows, is_list, ordered_columns
 from privstats.moments.base import Moments
-from privstats.moments.clip_report import warn_if_clipped, warn_of_left_out
-from privstats.moments.code_rows import cells_of, columns_asked, levels_of
+from privstats.moments.clip_report import warn_if_clipped, warn_of_excluded
+from privstats.moments.code_rows import cells_of, columns_read, levels_of
 from privstats.moments.input_validation import count_of
 from privstats.moments.readable import LeftOut, by_record, readable_of
 from privstats.schema import Schema, require_schema
@@ -200,7 +200,7 @@ def exact_moments(
 
             added = partial(summed, kind=by_record(kind) or kind)
             moments, left_out, unnamed = of_persons(records, y, persons, person_clip, summed, added, progress)
-    warn_of_left_out(moments, left_out, unnamed)
+    warn_of_excluded(moments, left_out, unnamed)
     if unread:
         from privstats.moments.table import unread_remark
 
@@ -227,7 +227,7 @@ def _opened(kind: Kind, schema: Schema, X: Any, y: Any, opened: ExitStack) -> tu
         return in_memory(X, named), y
     several = getattr(getattr(schema, "rows", schema), "targets", 1) > 1
     if kind.in_batches(schema):
-        batches = batches_of(X, y, columns_asked(schema), several=several)
+        batches = batches_of(X, y, columns_read(schema), several=several)
         if batches is not None:
             opened.callback(batches.close)
             return batches, None

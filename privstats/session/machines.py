@@ -26,7 +26,7 @@ from privstats.session.accounting import Account, Charging, LedgerCallback, char
 from privstats.session.noise import client_noise, helper_noise
 from privstats.session.validation import (
     list_arguments,
-    needs_whole_list,
+    needs_full_list,
     panel_argument,
     require_keys,
     require_moments,
@@ -341,7 +341,7 @@ def server(
         panel_arguments["allow_reproducible"] = allow_reproducible
         return make(plan.masking, roster=roster, noise_due=due, keys=keys, **panel_arguments)
     require_party(identity, roster)
-    listed = {"whole": True} if needs_whole_list(plan) else {}
+    listed = {"whole": True} if needs_full_list(plan) else {}
     return make(plan.masking, roster=roster, noise_due=due, identity=identity, entropy=entropy, **listed)
 
 

@@ -16,7 +16,7 @@ import msgspec
 
 from privstats.encoding.ring import Group
 from privstats.errors import PlanError
-from privstats.secagg.interactive.random_graph import CERTAIN, FailureBounds, failure_bounds, left_out, solve_sparse
+from privstats.secagg.interactive.random_graph import CERTAIN, FailureBounds, excludable, failure_bounds, solve_sparse
 from privstats.secagg.keys import CLASSICAL, HYBRID
 from privstats.secagg.machines import check_levels
 
@@ -140,7 +140,7 @@ class Parameters:
         """
         if not self.disputes:
             return self.min_survivors
-        return self.min_survivors + left_out(self.clients, self.neighbours, self.disputes)
+        return self.min_survivors + excludable(self.clients, self.neighbours, self.disputes)
 
     @property
     def bounds(self) -> FailureBounds:

@@ -50,7 +50,7 @@ class SparseGraph:
     bounds: FailureBounds
 
 
-def left_out(clients: int, neighbours: int, disputes: int) -> int:
+def excludable(clients: int, neighbours: int, disputes: int) -> int:
     """Return how many clients on a list a lying server can leave out of the sum: m of docs/theorems.md, 8.
 
     ceil((n-k-1) / (k/2+1)) + 1 clients' windows of k neighbours cover the ring, and at most q clients are left out in
@@ -128,7 +128,7 @@ def failure_bounds(
 
     n, c, k, t = clients, colluders, neighbours, threshold
     dropouts = n - min_survivors
-    gone = max(0, dropouts - left_out(n, k, disputes))
+    gone = max(0, dropouts - excludable(n, k, disputes))
     return FailureBounds(
         connectivity=_connectivity(n, c + dropouts, k),
         privacy=float(_log2_union(n, hypergeom.logsf(2 * t - k - 1, n - 1, c, k))),
