@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict
+from functools import singledispatch
 from typing import Any
 
+from privstats.errors import PlanError
 from privstats.secagg.interactive.parameters import Parameters
 from privstats.secagg.interactive.random_graph import FailureBounds
 from privstats.secagg.keys import CLASSICAL, HYBRID
-from privstats.secagg.machines import Masking
 from privstats.secagg.upload.parameters import UploadParameters
 
 RECORDED = (
@@ -30,8 +31,11 @@ _MANY = 10_000
 """Clients from which on a plan says what their reports are in all."""
 
 
-def masking_facts(masking: Masking) -> list[str]:
+@singledispatch
+def masking_facts(masking: Any) -> list[str]:
     """Return one sentence per fact about the masking of a plan, for the person who reviews it.
+
+    Each protocol registers the function for its parameters.
 
     Example:
         >>> from privstats.review.masking_facts import masking_facts
@@ -40,11 +44,14 @@ def masking_facts(masking: Masking) -> list[str]:
         '3 clients, everyone masks with everyone; secrets need 2 shares; 0 clients may vanish and 0 may help the
         server'
     """
-    return _FACTS[masking.protocol](masking)
+    raise PlanError(f"no facts are written for {type(masking).__name__}; give plan.masking")
 
 
-def masking_numbers(masking: Masking) -> dict[str, Any]:
+@singledispatch
+def masking_numbers(masking: Any) -> dict[str, Any]:
     """Return the facts for scripts: names and numbers, nested at will; infinities are allowed.
+
+    Each protocol registers the function for its parameters.
 
     Example:
         >>> from privstats.review.masking_facts import masking_numbers
@@ -52,11 +59,10 @@ def masking_numbers(masking: Masking) -> dict[str, Any]:
         >>> masking_numbers(plan.masking)["threshold"]
         2
     """
-    names = _NUMBERS[masking.protocol]
-    bounds = {"log2_failure_probabilities": asdict(masking.bounds)} if isinstance(masking, Parameters) else {}
-    return {**{name: getattr(masking, name) for name in names}, **bounds}
+    raise PlanError(f"no numbers are written for {type(masking).__name__}; give plan.masking")
 
 
+@masking_facts.register
 def _of_interactive(parameters: Parameters) -> list[str]:
     n, colluders, others = parameters.clients, parameters.colluders, parameters.neighbours
     kind = "everyone masks with everyone" if parameters.complete else f"each client masks with {others} others"
@@ -131,6 +137,7 @@ def _power(log2: float) -> str:
     return f"2^{log2:.0f}" if log2 < 0 else "no bound"
 
 
+@masking_facts.register
 def _of_split(parameters: UploadParameters) -> list[str]:
     n, h, least = parameters.clients, parameters.helpers, parameters.min_survivors
     one = "the helper is" if h == 1 else "one of them is"
@@ -204,8 +211,12 @@ def _number(helpers: int) -> str:
     return "1 helper" if helpers == 1 else f"{helpers} helpers"
 
 
-_FACTS: Mapping[str, Callable[[Any], list[str]]] = {"interactive": _of_interactive, "split": _of_split}
-_NUMBERS: Mapping[str, tuple[str, ...]] = {
-    "interactive": ("neighbours", "threshold"),
-    "split": ("helpers", "tolerated", "min_survivors", "colluders"),
-}
+@masking_numbers.register
+def _numbers_of_interactive(parameters: Parameters) -> dict[str, Any]:
+    numbers = {"neighbours": parameters.neighbours, "threshold": parameters.threshold}
+    return {**numbers, "log2_failure_probabilities": asdict(parameters.bounds)}
+
+
+@masking_numbers.register
+def _numbers_of_split(parameters: UploadParameters) -> dict[str, Any]:
+    return {name: getattr(parameters, name) for name in ("helpers", "tolerated", "min_survivors", "colluders")}
