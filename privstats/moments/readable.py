@@ -111,28 +111,24 @@ def of_readable(
         noted: is told of every record whether it is kept.
     """
 
-    def measure_readable(
-        schema: Schema, X: Any, y: Any, values: Mapping[str, Values], progress: bool
-    ) -> tuple[Any, LeftOut]:
+    def run(schema: Schema, X: Any, y: Any, values: Mapping[str, Values], progress: bool) -> tuple[Any, LeftOut]:
         batches = _Readable(schema, beside or _beside(schema.rows), kept, noted)  # type: ignore[attr-defined]
         return measured(schema, batches.of(X, y), None, values, progress), batches.left_out
 
-    return measure_readable
+    return run
 
 
 def terms_of_readable(terms: Measured, beside: Beside | None = None) -> Measurement:
     """Return a function for each readable record's contribution, by a kind's ``terms``, as :func:`of_readable`."""
 
-    def readable_terms(
-        schema: Schema, X: Any, y: Any, values: Mapping[str, Values], progress: bool
-    ) -> tuple[Any, LeftOut]:
+    def run(schema: Schema, X: Any, y: Any, values: Mapping[str, Values], progress: bool) -> tuple[Any, LeftOut]:
         readable: list[NDArray[np.bool_]] = []
         keep: Noted = lambda fine, *_: readable.append(fine)  # noqa: E731
         batches = _Readable(schema, beside or _beside(schema.rows), False, keep)  # type: ignore[attr-defined]
         added = terms(schema, batches.of(X, y), None, values, progress)
         return added.among(np.concatenate(readable)), batches.left_out
 
-    return readable_terms
+    return run
 
 
 def readable_rows(schema: Schema, X: Any) -> tuple[NDArray[Any], LeftOut]:

@@ -86,7 +86,7 @@ class Statistic:
         return 1 if self.degree else COUNT_SCALE
 
     @property
-    def wire_steps(self) -> int:
+    def factor(self) -> int:
         """Wire steps per step of the exact sum as moments store it."""
         return 1 if self.divided else self.resolution
 

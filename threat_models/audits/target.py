@@ -68,7 +68,7 @@ def of_single_rows(plan: Plan, moments: Moments) -> Moments:
     """Moments as the plan takes them: under a promise per person each row is of a person of its own."""
     if plan.person_clip is None or isinstance(moments, PersonMoments):
         return moments
-    arrays = {row.letter: moments.sums(row) * row.wire_steps for row in moments.schema.sent}
+    arrays = {row.letter: moments.sums(row) * row.factor for row in moments.schema.sent}
     return PersonMoments(moments.schema, arrays, plan.person_clip, moments.records)
 
 
