@@ -21,7 +21,6 @@ from privstats.plan import Plan
 from privstats.randomness import Generator, checked
 from privstats.secagg.machines import Aggregator, Peer
 from privstats.secagg.protocols import protocol_of
-from privstats.session import accounting
 from privstats.session.accounting import Account, Charging, LedgerCallback, charge_of, register_run
 from privstats.session.noise import client_noise, helper_noise
 from privstats.session.validation import (
@@ -394,7 +393,7 @@ def on_upload(plan: Plan, roster: secagg.Roster, charge: Account) -> LedgerCallb
         >>> callable(ps.session.on_upload(plan, roster, charge))  # JournaledClient.resume takes it
         True
     """
-    return accounting.on_upload(plan, charge, roster.run)
+    return LedgerCallback(plan, charge, roster.run)
 
 
 def as_contribution(plan: Plan, part: Moments | Contribution, rng: Generator, index: int) -> Contribution:
