@@ -1,20 +1,19 @@
-"""Draw the one progress bar: on a terminal only, and only for work that takes longer than two seconds.
+"""Count work, for the one progress bar: on a terminal only, and only for work that takes longer than two seconds.
 
 All code that counts its work opens a bar, and only the outermost is drawn, so that a sweep shows no bar per fit. The
-bar is drawn on standard error; pipes, tests, notebooks and worker processes see nothing. rich is loaded when a bar is
-drawn.
+bar is drawn on standard error; pipes, tests, notebooks and worker processes see nothing. The bar itself is
+``printable.bar``.
 """
 
 from __future__ import annotations
 
 import os
 import sys
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from multiprocessing import parent_process
 from threading import Lock, Timer
-from typing import Any, TypeVar
+from typing import TypeVar
 
 Item = TypeVar("Item")
 
@@ -42,7 +41,9 @@ def progress_bar(label: str, total: int | None = None, *, at_once: bool = False)
     if not (at_once or _seen()) or not _DRAWN.acquire(blocking=False):
         yield lambda _: None
         return
-    bar = _Bar(label, total, transient=not at_once)
+    from privstats.printable.bar import Bar  # only where a person watches
+
+    bar = Bar(label, total, transient=not at_once)
     timer = Timer(PATIENCE, bar.draw)
     timer.daemon = True
     try:
@@ -69,42 +70,3 @@ def _seen() -> bool:
     """Return whether a person can see this process's standard error."""
     terminal = sys.stderr is not None and sys.stderr.isatty()
     return terminal and parent_process() is None and os.environ.get(SWITCH) != "0"
-
-
-class _Bar:
-    """A count that may be drawn by another thread than the one that counts."""
-
-    def __init__(self, label: str, total: int | None, *, transient: bool) -> None:
-        self._label, self._total, self._transient = label, total, transient
-        self._lock, self._began, self._done, self._closed = Lock(), time.monotonic(), 0, False
-        self._drawn: Any = None
-
-    def advance(self, count: int) -> None:
-        """So much more is done."""
-        with self._lock:
-            self._done += count
-            if self._drawn is not None:
-                self._drawn.update(self._drawn.task_ids[0], completed=self._done)
-
-    def draw(self) -> None:
-        """Begin to show the count, unless the work has ended."""
-        from rich.console import Console
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
-        counted = TextColumn("{task.completed}") if self._total is None else MofNCompleteColumn()
-        columns = (TextColumn("{task.description}"), BarColumn(), counted, TimeElapsedColumn())
-        with self._lock:
-            if self._closed:
-                return
-            drawn = Progress(*columns, console=Console(stderr=True), transient=self._transient)
-            drawn.add_task(self._label, total=self._total, completed=self._done)
-            drawn.tasks[0].start_time = self._began
-            drawn.start()
-            self._drawn = drawn
-
-    def close(self) -> None:
-        """Take the bar away."""
-        with self._lock:
-            self._closed = True
-            if self._drawn is not None:
-                self._drawn.stop()

@@ -137,7 +137,7 @@ class Release:
         noise = self.plan.noise
         if noise is None:
             return dict.fromkeys(self.plan.schema.statistics, 0.0)
-        return noise.left_sigma(self.left_for) if noise.levels else noise.released_sigma(len(self.survivors))
+        return noise.sigma_at_levels(self.left_for) if noise.levels else noise.released_sigma(len(self.survivors))
 
     @cached_property
     def budget(self) -> Budget:

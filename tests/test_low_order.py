@@ -7,7 +7,8 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 from privstats.errors import LocalProtocolError, PlanError, ReleaseError
-from privstats.files.signing import has_low_order, public_key, public_pem, read_public
+from privstats.files.locked_key import read_public
+from privstats.files.signing import has_low_order, public_key, public_pem
 from privstats.secagg import Identity, Roster
 from privstats.secagg.upload.panel import Offer, Panel
 from tests.plan.test_split import PANEL, plan_of

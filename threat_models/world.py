@@ -22,8 +22,8 @@ from privstats.plan import Plan
 from privstats.randomness import SEED_BYTES, Generator
 from privstats.release import Release
 from privstats.schema import of_records
+from privstats.session.local import opened_among
 from privstats.session.machines import Contribution
-from privstats.session.unmasked import opened_among
 from threat_models.adversary import Adversary, Sees
 from threat_models.chance import permutation, whole
 

@@ -23,7 +23,7 @@ from benchmarks.alignment.digits5 import Digits, choice, digits5, encoders
 from benchmarks.alignment.methods import CLASSES, RADIUS, STRENGTH, Aligned, Clients, slot_to
 from benchmarks.alignment.shift import PARTITIONS, QUICK, clients_of, parts_of
 from benchmarks.measuring import Rows, Tables, command
-from privstats.transforms.bures import Step, barycentre
+from privstats.contrib.alignment import Step, barycentre
 
 ALPHA = 0.1
 ENCODERS = ("convolutions", "efficientnet")

@@ -18,8 +18,8 @@ from sklearn.covariance import ledoit_wolf
 
 import privstats as ps
 from privstats import heads
+from privstats.contrib.alignment import barycentre, transport
 from privstats.moments import RealWithinMoments
-from privstats.transforms.bures import barycentre, transport
 
 __all__ = ["CLASSES", "METHODS", "RADIUS", "STRENGTH", "Aligned", "Clients", "slot", "slot_to"]
 

@@ -20,7 +20,7 @@ from benchmarks.alignment.digits5 import Digits, choice, digits5, encoders
 from benchmarks.alignment.methods import CLASSES, METHODS, Aligned, Array, Clients
 from benchmarks.alignment.partitions import ALPHAS, Part, difference, divided, one_a_domain, own_mix
 from benchmarks.measuring import Row, Rows, Tables, command
-from privstats.transforms.bures import Step, barycentre, transport
+from privstats.contrib.alignment import Step, barycentre, transport
 
 PARTITIONS = ("one client a domain", "four clients a domain")
 SCORES = ("whole domain", "own mix", "own prior")

@@ -123,7 +123,7 @@ class World:
         arrays, rows = blocks_of(plan.schema, vector), int(self._counts[mine].sum())
         if plan.person_clip is not None:
             return PersonMoments(plan.schema, arrays, plan.person_clip, rows, len(mine))
-        whole = {row.letter: arrays[row.letter] // row.kept for row in plan.schema.sent}
+        whole = {row.letter: arrays[row.letter] // row.factor for row in plan.schema.sent}
         beside: dict[str, Any] = {}
         if plan.schema.task == "ridge":
             beside["clip_report"] = replace(no_records(plan.schema.features), records=rows)

@@ -56,7 +56,8 @@ def show(
     passphrase_file: PassphraseFile = None,
 ) -> None:
     """Print the public key of an identity, which is no secret."""
-    from privstats.files.signing import is_weakly_locked, public_pem
+    from privstats.files.locked_key import is_weakly_locked
+    from privstats.files.signing import public_pem
 
     public = _public(path, passphrase_file)
     if is_weakly_locked(path, LocalProtocolError):
@@ -80,7 +81,7 @@ def lock(
 
     Older copies of the file stay as they were. An identity that may be in other hands needs a new place on the roster.
     """
-    from privstats.files.signing import is_locked
+    from privstats.files.locked_key import is_locked
 
     locked = is_locked(path, LocalProtocolError)
     before = after = None
@@ -127,7 +128,7 @@ def verify(
 
 def _public(path: Path, passphrase_file: Path | None) -> bytes:
     """The public key in a file of any kind; prompts for the passphrase of a locked private key."""
-    from privstats.files.signing import is_locked, read_public
+    from privstats.files.locked_key import is_locked, read_public
 
     if is_locked(path, LocalProtocolError) is None:
         return read_public(path, LocalProtocolError)

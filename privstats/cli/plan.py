@@ -292,12 +292,14 @@ def _number(value: float | None) -> str | None:
 @app.command()
 def show(path: PlanFile) -> None:
     """Print a plan, its budget and what follows from it as JSON."""
+    from privstats.review.masking_facts import masking_numbers
+
     plan = ps.Plan.read(path)
     document = {
         "digest": plan.digest,
         "plan": plan.tables,
         "budget": _budget(plan.budget()),
-        "masking": plan.masking.numbers(),
+        "masking": masking_numbers(plan.masking),
         "upload_bytes": plan.masking.upload_bytes,
     }
     typer.echo(json_text(document))

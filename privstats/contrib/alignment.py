@@ -11,30 +11,31 @@ erase what a client has signed. The list is in the plan too, so that honest part
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal, TypeAlias, get_args
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from privstats.course.base import PLACEHOLDER, Releases, history
 from privstats.course.planned import Planned
 from privstats.course.promise import Promise, part_of
 from privstats.dp import NoPrivacy, Privacy
 from privstats.errors import PlanError, ReleaseError
-from privstats.kinds.gaussians import client_gaussian
+from privstats.kinds.gaussians import Array, client_gaussian, mean_root, root
 from privstats.plan import Plan
 from privstats.release import Release
 from privstats.schema import GaussianSchema, narrowed
 from privstats.schema.public_values import Published, Values
 from privstats.transforms import Transport
-from privstats.transforms.bures import Step, next_reference, transport
+
+Step: TypeAlias = Literal["alvarez-esteban", "published"]
 
 _BITS = 48  # of published entries; their rounding is far below a grid step of the sums
-_STEPS = ("alvarez-esteban", "published")
+_STEPS = get_args(Step)
 
 
 @dataclass(frozen=True)
@@ -256,3 +257,74 @@ class Reference:
 
 def _values(matrix: Mapping[str, Any] | NDArray[np.float64]) -> Values:
     return Values.rounded(np.asarray(matrix), _BITS)
+
+
+def next_reference(reference: Array, mean: Array, step: Step) -> Array:
+    """Return the next reference from the weighted mean M of :func:`mean_root` over the clients.
+
+    Args:
+        reference: S, ``(d, d)``.
+        mean: M.
+        step: ``"published"``, ``S <- M`` (SLOT-Align), or ``"alvarez-esteban"``, ``S <- S^-1/2 M^2 S^-1/2`` (Alvarez-
+            Esteban et al. 2016): exact in one step where all covariances commute, and the objective never rises.
+
+    Example:
+        >>> from privstats.contrib import alignment
+        >>> from privstats.kinds.gaussians import mean_root
+        >>> mean = mean_root(np.eye(2), np.diag([4.0, 9.0]))  # of a single client
+        >>> alignment.next_reference(np.eye(2), mean, "alvarez-esteban").round(6).tolist()  # the client's own
+        [[4.0, 0.0], [0.0, 9.0]]
+    """
+    if step == "published":
+        return (mean + mean.T) / 2
+    inverse = root(reference, -0.5)
+    moved: Array = inverse @ mean @ mean @ inverse
+    return (moved + moved.T) / 2
+
+
+def barycentre(covariances: Sequence[Array], weights: ArrayLike, steps: int, step: Step) -> Array:
+    """Return the reference after some steps from the weighted mean of the covariances, computed centrally.
+
+    Example:
+        >>> from privstats.contrib import alignment
+        >>> one, other = np.diag([1.0, 4.0]), np.diag([9.0, 16.0])
+        >>> mean = alignment.barycentre([one, other], [0.5, 0.5], steps=1, step="alvarez-esteban")
+        >>> mean.round(6).tolist()  # standard deviations (1 + 3) / 2 and (2 + 4) / 2
+        [[4.0, 0.0], [0.0, 9.0]]
+    """
+    shares = np.asarray(weights, np.float64) / np.sum(weights)
+    reference: Array = np.einsum("k,kij->ij", shares, np.stack(covariances))
+    for _ in range(steps):
+        reference_root = root(reference)
+        terms = [mean_root(reference_root, covariance) for covariance in covariances]
+        reference = next_reference(reference, np.einsum("k,kij->ij", shares, np.stack(terms)), step)
+    return reference
+
+
+def transport(source: Array, target: Array) -> Array:
+    """Return the symmetric matrix A of the optimal map from N(0, source) to N(0, target): ``A source A = target``.
+
+    Example:
+        >>> from privstats.contrib import alignment
+        >>> alignment.transport(np.diag([1.0, 4.0]), np.diag([4.0, 1.0])).round(6).tolist()
+        [[2.0, 0.0], [0.0, 0.5]]
+    """
+    half, inverse = root(source), root(source, -0.5)
+    return inverse @ root(half @ target @ half) @ inverse
+
+
+def distance(one: Array, other: Array) -> float:
+    """Return the Wasserstein-2 distance between two centred Gaussians, ``||S^1/2 - T^1/2 U||`` in the Frobenius norm.
+
+    U is the rotation that brings the roots closest together: the polar factor of ``T^1/2 S^1/2`` (Bhatia, Jain, Lim
+    2019, theorem 1). The textbook form subtracts traces and takes a root of what is left, so rounding of size eps in
+    the traces is an error of sqrt(eps) in a small distance; here it stays one of eps.
+
+    Example:
+        >>> from privstats.contrib import alignment
+        >>> round(alignment.distance(np.diag([1.0, 4.0]), np.diag([9.0, 4.0])), 6)
+        2.0
+    """
+    half, target = root(one), root(other)
+    left, _, right = np.linalg.svd(target @ half)
+    return float(np.linalg.norm(half - target @ (left @ right)))

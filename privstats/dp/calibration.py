@@ -29,6 +29,7 @@ from numpy.typing import NDArray
 
 from privstats.dp.gaussian import Guarantee, compose, gaussian_epsilon, gaussian_mu
 from privstats.dp.privacy import MODELS, Model, Privacy, TrustModel
+from privstats.dp.pure import check_scales, laplace_mu, laplace_sigma, laplace_tail, pure_shares, scales_of, unit_l1
 from privstats.dp.samplers import MAX_SIGMA
 from privstats.dp.sensitivities import allocate, apart, checked_shares, sensitivity, unit_mu
 from privstats.encoding import Layout, Segment, layout_of
@@ -159,23 +160,21 @@ class Noise:
         rounding adds a bounded half step to each.
         """
         if self.pure:
-            from privstats.dp.pure import laplace_tail
-
             return laplace_tail(self.scales[segment.statistic], reach)
         return (self.share_sigma(segment) + self.trust.rounding) * math.sqrt(self.trust.draws(clients, self.members))
 
     def released_sigma(self, survivors: int) -> dict[str, float]:
         """Return the actual noise of a release with ``survivors`` clients in the sum, by statistic, in real units.
 
-        Where clients remove excess noise, this assumes that all of them did; :meth:`left_sigma` uses what each did.
+        Where clients remove excess noise, this assumes that all did; :meth:`sigma_at_levels` uses what each did.
         """
         return {statistic: sigma * self._surplus(survivors) for statistic, sigma in self.sigma.items()}
 
     def most_sigma(self, clients: int) -> dict[str, float]:
         """Return the largest noise that a release can carry, in real units: all clients' shares, no layer removed."""
-        return self.left_sigma([self.levels[0]] * clients) if self.levels else self.released_sigma(clients)
+        return self.sigma_at_levels([self.levels[0]] * clients) if self.levels else self.released_sigma(clients)
 
-    def left_sigma(self, left_for: Iterable[int]) -> dict[str, float]:
+    def sigma_at_levels(self, left_for: Iterable[int]) -> dict[str, float]:
         """Return a release's noise in real units from the number of clients that each survivor's share is sized for."""
         surplus = math.sqrt(math.fsum(1 / self._honest(level) for level in left_for))
         return {statistic: sigma * surplus for statistic, sigma in self.sigma.items()}
@@ -281,8 +280,6 @@ def calibrate(
 
 
 def _calibrate_pure(schema: Schema, privacy: Privacy, honest_shares: int) -> Noise:
-    from privstats.dp.pure import check_scales, laplace_mu, laplace_sigma, pure_shares, scales_of, unit_l1
-
     shares = pure_shares(schema, privacy.shares)
     scales = scales_of(schema, privacy, shares)
     check_scales(scales)

@@ -238,16 +238,6 @@ class Privacy:
         return self.delta == 0
 
     @property
-    def held(self) -> str:
-        """The data of one unit, in words for privacy officers."""
-        if self.unit != "person":
-            return "one record" if self.unit == "record" else "one party with all its records"
-        if self.averaged:
-            return "one patient with all rows at one party, of which the average counts"
-        rows = "1 row" if self.group == 1 else f"{self.group:.3g} rows"
-        return f"one patient with all rows at one party, weighed as at most {rows}"
-
-    @property
     def averaged(self) -> bool:
         """Whether the unit is a person who adds the average of all rows."""
         return self.person_clip == AVERAGE

@@ -117,7 +117,7 @@ def flatten(moments: Moments) -> NDArray[np.int64]:
         if row.symmetric:
             _write_symmetric(array, *parts[row.letter])
         else:
-            np.multiply(array.reshape(-1), 1 if moments.in_wire_steps else row.kept, out=parts[row.letter][0])
+            np.multiply(array.reshape(-1), 1 if moments.in_wire_steps else row.factor, out=parts[row.letter][0])
     return out
 
 
@@ -137,9 +137,9 @@ def unflatten(schema: Schema, vector: NDArray[np.int64]) -> Moments:
 
     arrays = blocks_of(schema, vector)
     for row in schema.sent:
-        if (arrays[row.letter] % row.kept).any():
+        if (arrays[row.letter] % row.factor).any():
             raise DataError("vector has fractional counts, so it is not a plain sum of moments; read it with to_real")
-        arrays[row.letter] = arrays[row.letter] // row.kept
+        arrays[row.letter] = arrays[row.letter] // row.factor
     moments: Moments = kind_of(schema).exact(schema, arrays)
     return moments
 

@@ -160,6 +160,6 @@ class AveragedSums:
 def _average(parts: tuple[Moments, ...], row: Any, rows: int) -> NDArray[np.int64]:
     """Divide the exact sum by the number of rows, toward zero; in Python's integers where it may pass 64 bits."""
     kind: Any = np.int64 if len(parts) == 1 else object
-    total = sum(np.asarray(part.sums(row)).astype(kind) * (1 if part.in_wire_steps else row.kept) for part in parts)
+    total = sum(np.asarray(part.sums(row)).astype(kind) * (1 if part.in_wire_steps else row.factor) for part in parts)
     exact = np.asarray(total)
     return np.asarray(np.sign(exact) * (np.abs(exact) // rows), np.int64)

@@ -24,45 +24,35 @@ class Group(Protocol):
     @property
     def segments(self) -> tuple[tuple[int, int], ...]:
         """``(size, bits)`` per segment."""
-        ...
 
     @property
     def size(self) -> int:
         """Number of entries of a vector."""
-        ...
 
     @property
     def wire_bytes(self) -> int:
         """Exact number of bytes of a packed vector."""
-        ...
 
     def zeros(self) -> RingVector:
         """Return the neutral element."""
-        ...
 
     def encode(self, values: NDArray[np.int64]) -> RingVector:
         """Return the element of a flat int64 vector of shape ``(size,)``; a homomorphism of addition."""
-        ...
 
     def unpack(self, data: bytes | memoryview) -> RingVector:
         """Parse exactly ``wire_bytes`` bytes; ``ValueError`` for any other length, or for bytes that are no element."""
-        ...
 
     def add(self, lanes: Lanes, more: Lanes) -> None:
         """Add in place."""
-        ...
 
     def subtract(self, lanes: Lanes, less: Lanes) -> None:
         """Subtract in place."""
-        ...
 
     def write(self, lanes: Lanes, out: NDArray[np.uint8]) -> None:
         """Write the wire form to ``wire_bytes`` bytes."""
-        ...
 
     def lift(self, lanes: Lanes) -> NDArray[np.int64]:
         """Return the vector nearest to zero that has this element."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -90,12 +80,20 @@ class Ring:
     @property
     def size(self) -> int:
         """Number of entries of a vector."""
-        return sum(size for size, _ in self.segments)
+        return sum(self._sizes)
 
     @property
     def wire_bytes(self) -> int:
         """Exact number of bytes of a packed vector: every segment is padded to full bytes."""
-        return sum(packed_bytes(size, bits) for size, bits in self.segments)
+        return sum(self._wire_sizes)
+
+    @property
+    def _sizes(self) -> list[int]:
+        return [size for size, _ in self.segments]
+
+    @property
+    def _wire_sizes(self) -> list[int]:
+        return [packed_bytes(size, bits) for size, bits in self.segments]
 
     def zeros(self) -> RingVector:
         """Return the neutral element."""
@@ -105,25 +103,16 @@ class Ring:
         """Reduce a flat int64 vector of shape ``(size,)`` into the ring (two's complement)."""
         if values.shape != (self.size,) or values.dtype != np.int64:
             raise ValueError(f"encode needs int64 of shape ({self.size},), got {values.dtype} {values.shape}")
-        lanes: list[Lane] = []
-        start = 0
-        for size, bits in self.segments:
-            lanes.append(_reduce(values[start : start + size].view(np.uint64), bits))
-            start += size
-        return RingVector(self, tuple(lanes))
+        parts = zip(_split(values.view(np.uint64), self._sizes), self.segments, strict=True)
+        return RingVector(self, tuple(_reduce(part, bits) for part, (_, bits) in parts))
 
     def unpack(self, data: bytes | memoryview) -> RingVector:
         """Parse exactly ``wire_bytes`` bytes; the length is checked by the caller's size limit and here."""
         view = np.frombuffer(data, np.uint8)
         if view.size != self.wire_bytes:
             raise ValueError(f"a packed vector has {self.wire_bytes} bytes, got {view.size}")
-        lanes: list[Lane] = []
-        start = 0
-        for size, bits in self.segments:
-            end = start + packed_bytes(size, bits)
-            lanes.append(unpack(view[start:end], size, bits))
-            start = end
-        return RingVector(self, tuple(lanes))
+        parts = zip(_split(view, self._wire_sizes), self.segments, strict=True)
+        return RingVector(self, tuple(unpack(part, size, bits) for part, (size, bits) in parts))
 
     def add(self, lanes: Lanes, more: Lanes) -> None:
         """Add in place; bits above a segment's width are cleared only when it is packed or lifted."""
@@ -137,21 +126,15 @@ class Ring:
 
     def write(self, lanes: Lanes, out: NDArray[np.uint8]) -> None:
         """Write the wire form to ``wire_bytes`` bytes."""
-        start = 0
-        for lane, (size, bits) in zip(lanes, self.segments, strict=True):
-            end = start + packed_bytes(size, bits)
-            pack_into(lane, bits, out[start:end])
-            start = end
+        for lane, (_, bits), part in zip(lanes, self.segments, _split(out, self._wire_sizes), strict=True):
+            pack_into(lane, bits, part)
 
     def lift(self, lanes: Lanes) -> NDArray[np.int64]:
         """Return the centre lift: every entry as the int64 in [-2**(b-1), 2**(b-1)) that it represents."""
         out = np.empty(self.size, np.int64)
-        start = 0
-        for lane, (size, bits) in zip(lanes, self.segments, strict=True):
-            shift = np.uint64(64 - bits)
-            wide = lane.astype(np.uint64) << shift
-            out[start : start + size] = wide.view(np.int64) >> np.int64(64 - bits)
-            start += size
+        for lane, (_, bits), part in zip(lanes, self.segments, _split(out, self._sizes), strict=True):
+            wide = lane.astype(np.uint64) << np.uint64(64 - bits)
+            part[...] = wide.view(np.int64) >> np.int64(64 - bits)
         return out
 
 
@@ -215,6 +198,11 @@ def _same_ring(left: RingVector, right: RingVector) -> Lanes:
     if left.ring != right.ring:
         raise ValueError("the two vectors live in different rings")
     return right.lanes
+
+
+def _split(array: NDArray[Any], lengths: list[int]) -> list[NDArray[Any]]:
+    """Return an array's consecutive parts of these lengths, which share its memory."""
+    return np.split(array, np.cumsum(lengths)[:-1])
 
 
 def _lane_dtype(bits: int) -> np.dtype[np.unsignedinteger[Any]]:

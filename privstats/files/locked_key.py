@@ -1,8 +1,9 @@
-"""A private key locked with a passphrase: PKCS #8 in PEM, under AES-256-CBC and a key that scrypt stretches.
+"""The files of keys: a public key, and a private one, which a passphrase may lock.
 
-The form is RFC 7914's (section 7: PBES2 with scrypt), which ``cryptography`` reads and does not write: what it writes
-by itself, and what versions of this library up to 0.2 wrote, takes 2,048 rounds of PBKDF2 and no memory per guess. The
-program ``openssl`` knows the form, and refuses this cost: its limit for scrypt is 32 MiB.
+A locked key is PKCS #8 in PEM, under AES-256-CBC and a key that scrypt stretches. The form is RFC 7914's (section 7:
+PBES2 with scrypt), which ``cryptography`` reads and does not write: what it writes by itself, and what versions of this
+library up to 0.2 wrote, takes 2,048 rounds of PBKDF2 and no memory per guess. The program ``openssl`` knows the form,
+and refuses this cost: its limit for scrypt is 32 MiB.
 """
 
 from __future__ import annotations
@@ -10,10 +11,20 @@ from __future__ import annotations
 import base64
 import binascii
 import os
+from pathlib import Path
+from shlex import quote
 
+from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from cryptography.hazmat.primitives.kdf.scrypt import Scrypt
 from cryptography.hazmat.primitives.padding import PKCS7
+
+from privstats.errors import PrivstatsError
+from privstats.files.atomic import atomic_write, read_bounded, write_new
+from privstats.files.signing import PUBLIC_MARK, public_text, require_order
+from privstats.system import others_can_read
 
 COST = 1 << 17
 """scrypt's n, with r = 8 and p = 1: 128 MiB and about half a second per guess, OWASP's least for scrypt (2024)."""
@@ -22,6 +33,8 @@ _BLOCKS, _LANES = 8, 1
 _SALT_BYTES, _KEY_BYTES, _BLOCK_BITS = 16, 32, 128
 _BEGIN, _END = "-----BEGIN ENCRYPTED PRIVATE KEY-----", "-----END ENCRYPTED PRIVATE KEY-----"
 _LINE = 64
+_MOST_BYTES = 1 << 14
+_PRIVATE_MARK, _LOCKED_MARK = b"PRIVATE KEY-----", b"BEGIN ENCRYPTED "
 _INTEGER, _OCTETS, _NAME, _SEQUENCE = 0x02, 0x04, 0x06, 0x30
 _PBES2, _SCRYPT, _AES_256_CBC = (
     bytes.fromhex(name) for name in ("2a864886f70d01050d", "2b06010401da47040b", "60864801650304012a")
@@ -96,3 +109,173 @@ def _octets(content: bytes) -> bytes:
 
 def _integer(value: int) -> bytes:
     return _field(_INTEGER, value.to_bytes(value.bit_length() // 8 + 1, "big"))
+
+
+def read_public(path: str | os.PathLike[str], error: type[PrivstatsError]) -> bytes:
+    """Return the 32 bytes of the public key in a file: its PEM or its hex.
+
+    Raises:
+        PrivstatsError: the given kind, where the file cannot be read, or holds something else.
+
+    Example:
+        >>> from privstats.files.locked_key import read_public
+        >>> ulm = ps.secagg.Identity.generate(os.urandom)
+        >>> _ = open("ulm.pub", "w").write(ulm.public_pem)
+        >>> read_public("ulm.pub", ps.DataError) == ulm.public
+        True
+    """
+    data = _read(path, error, "privstats identity new")
+    if _PRIVATE_MARK in data:
+        raise error(
+            f"{path} holds a private key: keep it, and give what `privstats identity show {quote(str(path))}` prints"
+        )
+    raw = public_text(data)
+    if raw is None:
+        raise error(f"{path} holds no Ed25519 public key; ask its owner for what `privstats identity show` prints")
+    return require_order(raw, f"the key in {path}", error)
+
+
+def write_private(
+    path: str | os.PathLike[str], key: Ed25519PrivateKey, passphrase: str | None, error: type[PrivstatsError]
+) -> None:
+    """Write a private key to a *new* file that only its owner can read: PKCS #8 in PEM, mode 0600.
+
+    A passphrase is stretched by scrypt with n = 2^17, r = 8, p = 1 (``locked_key``).
+
+    Raises:
+        PrivstatsError: the passphrase is no text or empty; there is a file already; or it cannot be written.
+
+    Example:
+        >>> from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+        >>> from privstats.files.locked_key import read_private, write_private
+        >>> key = Ed25519PrivateKey.generate()
+        >>> write_private("ulm.pem", key, None, ps.DataError)
+        >>> read_private("ulm.pem", None, ps.DataError).public_key() == key.public_key()
+        True
+    """
+    write_new(path, _in_pem(key, passphrase, error))
+
+
+def relock_private(
+    path: str | os.PathLike[str], passphrase: str | None, new: str | None, error: type[PrivstatsError]
+) -> None:
+    """Write the private key of a file again, in its place: locked as files are today, under the same words or new ones.
+
+    The file holds the old bytes or the new ones at any moment. Copies of the old file stay as they were, and so may
+    blocks on the disk: after a weak passphrase, or a copy that may be in other hands, take a new identity.
+
+    Args:
+        path: the file.
+        passphrase: unlocks it; None for a file that is not locked.
+        new: locks it; the same passphrase where None.
+        error: the class of error to raise.
+
+    Raises:
+        PrivstatsError: as for :func:`read_private` and :func:`write_private`; the file stays as it was. A file that is
+            not locked needs a new passphrase.
+
+    Example:
+        >>> from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+        >>> from privstats.files.locked_key import read_private, relock_private, write_private
+        >>> key = Ed25519PrivateKey.generate()
+        >>> write_private("ulm.pem", key, None, ps.DataError)
+        >>> relock_private("ulm.pem", None, "correct horse battery staple", ps.DataError)
+        >>> read_private("ulm.pem", "correct horse battery staple", ps.DataError).public_key() == key.public_key()
+        True
+    """
+    key, words = read_private(path, passphrase, error), passphrase if new is None else new
+    if words is None:
+        raise error(f"{path} is not locked: give the passphrase to lock it with")
+    atomic_write(Path(path).resolve(), _in_pem(key, words, error))  # a link stays one
+
+
+def _in_pem(key: Ed25519PrivateKey, passphrase: str | None, error: type[PrivstatsError]) -> bytes:
+    form = serialization.PrivateFormat.PKCS8
+    if passphrase is None:
+        return key.private_bytes(serialization.Encoding.PEM, form, serialization.NoEncryption())
+    words = _passphrase(passphrase, error)
+    return locked_pem(key.private_bytes(serialization.Encoding.DER, form, serialization.NoEncryption()), words)
+
+
+def is_weakly_locked(path: str | os.PathLike[str], error: type[PrivstatsError]) -> bool:
+    """Return whether the private key in a file is locked at a lower cost per guess than files are today.
+
+    Raises:
+        PrivstatsError: the given kind, where the file cannot be read.
+
+    Example:
+        >>> from privstats.files.locked_key import is_weakly_locked
+        >>> ps.secagg.Identity.generate(os.urandom).save("locked.pem", passphrase="correct horse battery staple")
+        >>> is_weakly_locked("locked.pem", ps.DataError)
+        False
+    """
+    return bool(is_locked(path, error)) and not is_stretched(_read(path, error, "Identity.save"))
+
+
+def is_locked(path: str | os.PathLike[str], error: type[PrivstatsError]) -> bool | None:
+    """Return whether the private key in a file is locked with a passphrase; None where no private key is in it.
+
+    Raises:
+        PrivstatsError: the given kind, where the file cannot be read.
+
+    Example:
+        >>> from privstats.files.locked_key import is_locked
+        >>> ps.secagg.Identity.generate(os.urandom).save("open.pem")
+        >>> ps.secagg.Identity.generate(os.urandom).save("locked.pem", passphrase="correct horse battery staple")
+        >>> is_locked("open.pem", ps.DataError), is_locked("locked.pem", ps.DataError)
+        (False, True)
+    """
+    data = _read(path, error, "Identity.save")
+    return _LOCKED_MARK in data if _PRIVATE_MARK in data else None
+
+
+def read_private(
+    path: str | os.PathLike[str], passphrase: str | None, error: type[PrivstatsError]
+) -> Ed25519PrivateKey:
+    """Return the private key of a file that :func:`write_private`, or ``openssl genpkey -algorithm ed25519``, wrote.
+
+    Raises:
+        PrivstatsError: the given kind, where others can read the file, it is no private key of this kind, or the
+            passphrase is missing, wrong or too much.
+
+    Example:
+        >>> from privstats.files.locked_key import read_private
+        >>> ulm = ps.secagg.Identity.generate(os.urandom)
+        >>> ulm.save("ulm.pem")
+        >>> read_private("ulm.pem", None, ps.DataError).public_key().public_bytes_raw() == ulm.public
+        True
+    """
+    secret = None if passphrase is None else _passphrase(passphrase, error)
+    data = _read(path, error, "Identity.save")
+    if _PRIVATE_MARK not in data:
+        what = "a public key" if PUBLIC_MARK.encode() in data else "no private key"
+        raise error(f"{path} holds {what}; give the file that Identity.save or `privstats identity new` wrote")
+    if others_can_read(Path(path)):
+        raise error(f"others can read the private key in {path}: let only its owner, chmod 600 {quote(str(path))}")
+    try:
+        key = serialization.load_pem_private_key(data, secret)
+    except TypeError:  # cryptography's word for a passphrase too few or too many
+        if secret is None:
+            raise error(f"{path} is locked: give its passphrase") from None
+        raise error(f"{path} is not locked: leave the passphrase out") from None
+    except (ValueError, UnsupportedAlgorithm):
+        why = "it is damaged" if secret is None else "the passphrase is wrong, or it is damaged"
+        raise error(f"{path} cannot be read as a private key: {why}") from None
+    if not isinstance(key, Ed25519PrivateKey):
+        raise error(f"{path} holds a private key of another kind; identities are Ed25519")
+    return key
+
+
+def _read(path: str | os.PathLike[str], error: type[PrivstatsError], writer: str) -> bytes:
+    if not isinstance(path, str | os.PathLike):
+        raise error(f"a key is kept in a file, got {type(path).__name__}; give its path")
+    data = read_bounded(path, error, writer)
+    if len(data) > _MOST_BYTES:
+        raise error(f"{path} has {len(data)} bytes, which no key has; give a file written by {writer}")
+    return data
+
+
+def _passphrase(passphrase: str, error: type[PrivstatsError]) -> bytes:
+    if not isinstance(passphrase, str) or not passphrase:
+        raise error("a passphrase must be a text that is not empty; leave it out for a file without one")
+    return passphrase.encode()

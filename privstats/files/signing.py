@@ -1,14 +1,11 @@
-"""Ed25519 keys in all their forms: raw bytes, hex, PEM, key objects, and the file that holds a private key.
+"""Ed25519 keys in all their forms: raw bytes, hex, PEM and key objects.
 
 The module parses a key or refuses it in one sentence; it is independent of what is signed and of who is a party. The
-envelope of files and the identities of the protocol use it.
+envelope of files and the identities of the protocol use it. The files of keys are in ``locked_key``.
 """
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
-from shlex import quote
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
@@ -16,19 +13,15 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
 from privstats.errors import PrivstatsError
-from privstats.files.atomic import atomic_write, read_bounded, write_new
-from privstats.system import others_can_read
 
 KEY_BYTES = 32
 """The size of a raw key, private or public."""
 
-_MOST_BYTES = 1 << 14
 _PRIME = 2**255 - 19
 _EIGHTH = 2707385501144840649318225287225658788936804267575313519463743609750303402022
 _LOW_ORDER = (0, 1, _PRIME - 1, _EIGHTH, _PRIME - _EIGHTH)  # the y of all points of order 4; 1; 2; 8; 8
-_PUBLIC, _PRIVATE = "-----BEGIN PUBLIC KEY-----", "PRIVATE KEY-----"
-_LOCKED = b"BEGIN ENCRYPTED "
-_PEM = serialization.Encoding.PEM
+PUBLIC_MARK = "-----BEGIN PUBLIC KEY-----"
+"""The first line of a public key's PEM."""
 
 
 @runtime_checkable
@@ -37,7 +30,6 @@ class Signs(Protocol):
 
     def sign(self, statement: bytes, /) -> bytes:
         """Return the 64-byte Ed25519 signature of ``statement``."""
-        ...
 
 
 @runtime_checkable
@@ -47,7 +39,6 @@ class Named(Protocol):
     @property
     def public(self) -> bytes:
         """The 32-byte Ed25519 public key."""
-        ...
 
 
 Signer: TypeAlias = Signs | Ed25519PrivateKey | bytes
@@ -162,181 +153,7 @@ def public_pem(public: bytes) -> str:
         '-----BEGIN PUBLIC KEY-----'
     """
     form = serialization.PublicFormat.SubjectPublicKeyInfo
-    return Ed25519PublicKey.from_public_bytes(public).public_bytes(_PEM, form).decode()
-
-
-def read_public(path: str | os.PathLike[str], error: type[PrivstatsError]) -> bytes:
-    """Return the 32 bytes of the public key in a file: its PEM or its hex.
-
-    Raises:
-        PrivstatsError: the given kind, where the file cannot be read, or holds something else.
-
-    Example:
-        >>> from privstats.files.signing import read_public
-        >>> ulm = ps.secagg.Identity.generate(os.urandom)
-        >>> _ = open("ulm.pub", "w").write(ulm.public_pem)
-        >>> read_public("ulm.pub", ps.DataError) == ulm.public
-        True
-    """
-    data = _read(path, error, "privstats identity new")
-    if _PRIVATE.encode() in data:
-        raise error(
-            f"{path} holds a private key: keep it, and give what `privstats identity show {quote(str(path))}` prints"
-        )
-    raw = _public_text(data)
-    if raw is None:
-        raise error(f"{path} holds no Ed25519 public key; ask its owner for what `privstats identity show` prints")
-    return require_order(raw, f"the key in {path}", error)
-
-
-def write_private(
-    path: str | os.PathLike[str], key: Ed25519PrivateKey, passphrase: str | None, error: type[PrivstatsError]
-) -> None:
-    """Write a private key to a *new* file that only its owner can read: PKCS #8 in PEM, mode 0600.
-
-    A passphrase is stretched by scrypt with n = 2^17, r = 8, p = 1 (``locked_key``).
-
-    Raises:
-        PrivstatsError: the passphrase is no text or empty; there is a file already; or it cannot be written.
-
-    Example:
-        >>> from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-        >>> from privstats.files.signing import read_private, write_private
-        >>> key = Ed25519PrivateKey.generate()
-        >>> write_private("ulm.pem", key, None, ps.DataError)
-        >>> read_private("ulm.pem", None, ps.DataError).public_key() == key.public_key()
-        True
-    """
-    write_new(path, _in_pem(key, passphrase, error))
-
-
-def relock_private(
-    path: str | os.PathLike[str], passphrase: str | None, new: str | None, error: type[PrivstatsError]
-) -> None:
-    """Write the private key of a file again, in its place: locked as files are today, under the same words or new ones.
-
-    The file holds the old bytes or the new ones at any moment. Copies of the old file stay as they were, and so may
-    blocks on the disk: after a weak passphrase, or a copy that may be in other hands, take a new identity.
-
-    Args:
-        path: the file.
-        passphrase: unlocks it; None for a file that is not locked.
-        new: locks it; the same passphrase where None.
-        error: the class of error to raise.
-
-    Raises:
-        PrivstatsError: as for :func:`read_private` and :func:`write_private`; the file stays as it was. A file that is
-            not locked needs a new passphrase.
-
-    Example:
-        >>> from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-        >>> from privstats.files.signing import read_private, relock_private, write_private
-        >>> key = Ed25519PrivateKey.generate()
-        >>> write_private("ulm.pem", key, None, ps.DataError)
-        >>> relock_private("ulm.pem", None, "correct horse battery staple", ps.DataError)
-        >>> read_private("ulm.pem", "correct horse battery staple", ps.DataError).public_key() == key.public_key()
-        True
-    """
-    key, words = read_private(path, passphrase, error), passphrase if new is None else new
-    if words is None:
-        raise error(f"{path} is not locked: give the passphrase to lock it with")
-    atomic_write(Path(path).resolve(), _in_pem(key, words, error))  # a link stays one
-
-
-def _in_pem(key: Ed25519PrivateKey, passphrase: str | None, error: type[PrivstatsError]) -> bytes:
-    form = serialization.PrivateFormat.PKCS8
-    if passphrase is None:
-        return key.private_bytes(_PEM, form, serialization.NoEncryption())
-    words = _passphrase(passphrase, error)
-    from privstats.files.locked_key import locked_pem
-
-    return locked_pem(key.private_bytes(serialization.Encoding.DER, form, serialization.NoEncryption()), words)
-
-
-def is_weakly_locked(path: str | os.PathLike[str], error: type[PrivstatsError]) -> bool:
-    """Return whether the private key in a file is locked at a lower cost per guess than files are today.
-
-    Raises:
-        PrivstatsError: the given kind, where the file cannot be read.
-
-    Example:
-        >>> from privstats.files.signing import is_weakly_locked
-        >>> ps.secagg.Identity.generate(os.urandom).save("locked.pem", passphrase="correct horse battery staple")
-        >>> is_weakly_locked("locked.pem", ps.DataError)
-        False
-    """
-    from privstats.files.locked_key import is_stretched
-
-    return bool(is_locked(path, error)) and not is_stretched(_read(path, error, "Identity.save"))
-
-
-def is_locked(path: str | os.PathLike[str], error: type[PrivstatsError]) -> bool | None:
-    """Return whether the private key in a file is locked with a passphrase; None where no private key is in it.
-
-    Raises:
-        PrivstatsError: the given kind, where the file cannot be read.
-
-    Example:
-        >>> from privstats.files.signing import is_locked
-        >>> ps.secagg.Identity.generate(os.urandom).save("open.pem")
-        >>> ps.secagg.Identity.generate(os.urandom).save("locked.pem", passphrase="correct horse battery staple")
-        >>> is_locked("open.pem", ps.DataError), is_locked("locked.pem", ps.DataError)
-        (False, True)
-    """
-    data = _read(path, error, "Identity.save")
-    return _LOCKED in data if _PRIVATE.encode() in data else None
-
-
-def read_private(
-    path: str | os.PathLike[str], passphrase: str | None, error: type[PrivstatsError]
-) -> Ed25519PrivateKey:
-    """Return the private key of a file that :func:`write_private`, or ``openssl genpkey -algorithm ed25519``, wrote.
-
-    Raises:
-        PrivstatsError: the given kind, where others can read the file, it is no private key of this kind, or the
-            passphrase is missing, wrong or too much.
-
-    Example:
-        >>> from privstats.files.signing import read_private
-        >>> ulm = ps.secagg.Identity.generate(os.urandom)
-        >>> ulm.save("ulm.pem")
-        >>> read_private("ulm.pem", None, ps.DataError).public_key().public_bytes_raw() == ulm.public
-        True
-    """
-    secret = None if passphrase is None else _passphrase(passphrase, error)
-    data = _read(path, error, "Identity.save")
-    if _PRIVATE.encode() not in data:
-        what = "a public key" if _PUBLIC.encode() in data else "no private key"
-        raise error(f"{path} holds {what}; give the file that Identity.save or `privstats identity new` wrote")
-    if others_can_read(Path(path)):
-        raise error(f"others can read the private key in {path}: let only its owner, chmod 600 {quote(str(path))}")
-    try:
-        key = serialization.load_pem_private_key(data, secret)
-    except TypeError:  # cryptography's word for a passphrase too few or too many
-        if secret is None:
-            raise error(f"{path} is locked: give its passphrase") from None
-        raise error(f"{path} is not locked: leave the passphrase out") from None
-    except (ValueError, UnsupportedAlgorithm):
-        why = "it is damaged" if secret is None else "the passphrase is wrong, or it is damaged"
-        raise error(f"{path} cannot be read as a private key: {why}") from None
-    if not isinstance(key, Ed25519PrivateKey):
-        raise error(f"{path} holds a private key of another kind; identities are Ed25519")
-    return key
-
-
-def _read(path: str | os.PathLike[str], error: type[PrivstatsError], writer: str) -> bytes:
-    if not isinstance(path, str | os.PathLike):
-        raise error(f"a key is kept in a file, got {type(path).__name__}; give its path")
-    data = read_bounded(path, error, writer)
-    if len(data) > _MOST_BYTES:
-        raise error(f"{path} has {len(data)} bytes, which no key has; give a file written by {writer}")
-    return data
-
-
-def _passphrase(passphrase: str, error: type[PrivstatsError]) -> bytes:
-    if not isinstance(passphrase, str) or not passphrase:
-        raise error("a passphrase must be a text that is not empty; leave it out for a file without one")
-    return passphrase.encode()
+    return Ed25519PublicKey.from_public_bytes(public).public_bytes(serialization.Encoding.PEM, form).decode()
 
 
 def _public_bytes(key: Any) -> bytes | None:
@@ -347,16 +164,23 @@ def _public_bytes(key: Any) -> bytes | None:
         key = key.public
     if isinstance(key, bytes | bytearray) and len(key) == KEY_BYTES:
         return bytes(key)
-    return _public_text(key)
+    return public_text(key)
 
 
-def _public_text(key: Any) -> bytes | None:
-    """Return the key in a text, or in its bytes: PEM or hex; None where there is none."""
+def public_text(key: Any) -> bytes | None:
+    """Return the public key in a text, or in its bytes: PEM or hex; None where there is none.
+
+    Example:
+        >>> from privstats.files.signing import public_text
+        >>> ulm = ps.secagg.Identity.generate(os.urandom)
+        >>> public_text(ulm.public_pem) == public_text(ulm.public.hex()) == ulm.public, public_text("ulm")
+        (True, None)
+    """
     try:
         text = key.decode("ascii") if isinstance(key, bytes | bytearray) else key
         if not isinstance(text, str):
             return None
-        if _PUBLIC not in text:
+        if PUBLIC_MARK not in text:
             raw = bytes.fromhex(text)
             return raw if len(raw) == KEY_BYTES else None
         loaded = serialization.load_pem_public_key(text.encode())

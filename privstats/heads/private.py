@@ -30,7 +30,7 @@ from privstats.heads.rules import Preprocessing, as_numpy, local
 from privstats.intake.frames import Batches, batches_of, named_target
 from privstats.intake.meaning import check_distinct
 from privstats.intake.tables import is_list, names_of_columns, rectangle
-from privstats.moments.input_validation import as_rows, named_numbers, pairs, places_of
+from privstats.moments.input_validation import as_rows, pairs, places_of
 from privstats.release import Release
 from privstats.schema import ClassSchema, Schema
 from privstats.transforms import Cells, Column, ConstantFeature, Transform, of_unit_norm, output_features, steps_of
@@ -475,3 +475,12 @@ class Promise:
 def opened_by(transform: Sequence[Transform]) -> bool:
     """Return whether cut points of declared columns are still to be found."""
     return any(getattr(step, "open", ()) for step in transform)
+
+
+def named_numbers(classes: NDArray[Any], labels: Any) -> Any:
+    """Labels that are no texts as those of ``classes`` that they are read as, where classes are texts; for scores."""
+    given = np.asarray(labels)
+    if classes.dtype.kind != "U" or given.dtype.kind == "U":
+        return labels
+    result = places_of(classes.tolist(), given)
+    return labels if (result < 0).all() else np.where(result < 0, given.astype(str), classes[result])

@@ -25,7 +25,7 @@ from privstats.heads.provenance import Provenance
 from privstats.heads.released_scores import ReleasedScores, described, released_scores
 from privstats.intake.columns import read
 from privstats.intake.tables import Codes
-from privstats.kinds.scoring import Scale, bytes_of, published_head
+from privstats.kinds.scoring import HEAD, Scale, bytes_of
 from privstats.moments.input_validation import places_of
 from privstats.plan import Plan
 from privstats.release import Release
@@ -351,3 +351,9 @@ def planned_scores(plan: Plan) -> ReleasedScores | None:
     if not isinstance(plan.schema, ScoringSchema) or plan.published is None or plan.published.values is None:
         return None
     return released_scores(FORMAT.decode(bytes_of(plan.published.values), "the published head"))
+
+
+def published_head(data: bytes) -> Published:
+    """Return the bytes of a head as values that a plan publishes."""
+    numbers: NDArray[np.int64] = np.frombuffer(data, np.uint8).astype(np.int64)
+    return Published.of({HEAD: Values(numbers, 0)})

@@ -291,7 +291,7 @@ def _names(column: Column, cuts: Array) -> tuple[str, ...]:
     """Return the names of a column's intervals, the last one that of a gap."""
     match column:
         case Numeric() | Dates():
-            cut_names = [column.said(float(cut)) for cut in cuts] if isinstance(column, Dates) else _distinct(cuts)
+            cut_names = [column.edge_text(float(cut)) for cut in cuts] if isinstance(column, Dates) else _distinct(cuts)
             inner = [f"{low} to < {high}" for low, high in pairwise(cut_names)]
             return (f"< {cut_names[0]}", *inner, f">= {cut_names[-1]}", "missing")
         case Truth():

@@ -13,6 +13,7 @@ from privstats.dp import Privacy, gaussian_epsilon
 from privstats.inference.summary import Summary
 from privstats.moments.code_rows import levels_of
 from privstats.plan import Plan
+from privstats.printable import levels_text
 from privstats.release import Release
 from privstats.version import __version__
 
@@ -215,4 +216,4 @@ def texts_of(release: Release) -> tuple[tuple[str, str], ...]:
     """Return a row of a table's head: which texts of a release's columns count as 0 and as 1; none where all are
     numbers."""
     levels = levels_of(release.plan.schema)
-    return () if levels is None else (("texts", levels.said),)
+    return () if levels is None else (("texts", levels_text(levels)),)

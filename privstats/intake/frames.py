@@ -15,12 +15,12 @@ from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 from privstats.errors import DataError, PrivstatsError
 from privstats.intake.column_names import place_of, places_in, same_names
 from privstats.intake.columns import array_of, read
-from privstats.intake.tables import Declaration, is_list, names_of_columns, table_of
+from privstats.intake.tables import Codes, is_list, names_of_columns, table_of
 
 _RECORDS = 1 << 14
 """Of one batch: the window in which codes of declared columns are formed."""
@@ -42,7 +42,7 @@ class _Source(ABC):
         """Some columns, some thousand records at a time; none where there is no record."""
 
     @abstractmethod
-    def whole(self, names: list[str]) -> Any:
+    def load(self, names: list[str]) -> Any:
         """Some columns in memory."""
 
 
@@ -62,7 +62,7 @@ class _Relation(_Source):
         finally:
             opened.close()
 
-    def whole(self, names: list[str]) -> Any:
+    def load(self, names: list[str]) -> Any:
         chosen = self._chosen(names)
         return (getattr(chosen, "to_arrow_table", None) or chosen.fetch_arrow_table)()
 
@@ -79,9 +79,9 @@ class _LazyFrame(_Source):
         return list(self.table.collect_schema().names())
 
     def batches(self, names: list[str]) -> Generator[Any]:
-        yield from self.whole(names).iter_slices(_RECORDS)
+        yield from self.load(names).iter_slices(_RECORDS)
 
-    def whole(self, names: list[str]) -> Any:
+    def load(self, names: list[str]) -> Any:
         return self.table.select(names).collect()
 
 
@@ -116,7 +116,7 @@ class _Dataset(_Source):
         for part in parts:
             yield from each_refusing(_batches_of_file(part, names), _no_table(_path_of(part)))
 
-    def whole(self, names: list[str]) -> Any:
+    def load(self, names: list[str]) -> Any:
         batches = list(self.batches(names))
         return sys.modules["pyarrow"].table({name: _joined([batch[name] for batch in batches]) for name in names})
 
@@ -200,7 +200,7 @@ class Batches:
             none = False
             yield self._pair(batch)
         if none:
-            yield self.whole
+            yield self.all_records
 
     def changed(self, change: Callable[[Any], Any]) -> Batches:
         """The same records with another y."""
@@ -220,7 +220,7 @@ class Batches:
             self.close()
 
     @property
-    def whole(self) -> tuple[Any, Any]:
+    def all_records(self) -> tuple[Any, Any]:
         """All records at once."""
         return self._pair(_read_all(self._source, self._asked))
 
@@ -253,7 +253,7 @@ def batches_of(X: Any, y: Any, asked: Declaration | tuple[str, ...] | None, *, s
 
     Args:
         X, y: records.
-        asked: what is read of it (``code_rows.columns_asked``); None: all columns but the target.
+        asked: what is read of it (``code_rows.columns_read``); None: all columns but the target.
         several: whether a list of y names several targets.
 
     Raises:
@@ -291,7 +291,7 @@ def named_target(X: Any, y: Any, *, several: bool = False) -> tuple[Any, Any]:
         return in_memory(X), y
     batches = batches_of(X, y, None, several=several)
     if batches is not None:
-        return batches.whole
+        return batches.all_records
     names = names_of_columns(X)
     target = None if names is None else _named(y, names, several=several)
     if names is None and isinstance(y, str) and not hasattr(X, "shape") and not isinstance(X, str | os.PathLike):
@@ -391,4 +391,15 @@ def _no_table(table: str = "the table") -> Refusal:
 
 def _read_all(source: _Source, names: list[str]) -> Any:
     with refusing(_no_table()):
-        return source.whole(names)
+        return source.load(names)
+
+
+class Declaration(Protocol):
+    """Declared columns of a table, such as :class:`privstats.Cells`: what readers of tables need to know of them."""
+
+    @property
+    def columns(self) -> Sequence[Any]:
+        """The columns, each with a name."""
+
+    def read(self, table: Any) -> Codes:
+        """Return the codes of records."""

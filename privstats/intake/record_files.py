@@ -78,7 +78,7 @@ class Records:
         """
         return self._where(~self._held_out(share, seed))
 
-    def kept_out(self, share: float, seed: int) -> Records:
+    def held_out(self, share: float, seed: int) -> Records:
         """The second part alone, which may have every record or none; raises as :meth:`summed` does."""
         return self._where(self._held_out(share, seed))
 
@@ -190,7 +190,7 @@ class RecordFile:
         """
         table = table_file(Path(self.path), self.dialect)
         wanted = table.names if names is None else present(self, table.names, names)
-        return table.whole(list(dict.fromkeys(wanted)))
+        return table.load(list(dict.fromkeys(wanted)))
 
     def read(
         self, names: Asked = None, *, unreadable: Literal["refuse", "leave out"] = "refuse", texts: bool = False
@@ -200,7 +200,7 @@ class RecordFile:
         Every value is read by itself, whatever its column holds (``privstats.intake.meaning``).
 
         Args:
-            names: what the plan reads (``code_rows.columns_asked``): its declared columns, or its ``feature_names``;
+            names: what the plan reads (``code_rows.columns_read``): its declared columns, or its ``feature_names``;
                 these columns in this order, and the file may have others. None: all columns but the target, as they
                 stand.
             unreadable: what becomes of a record with a text or a gap in a requested column: ``"refuse"`` the
@@ -213,7 +213,7 @@ class RecordFile:
             RecordError: without ``unreadable="leave out"``, texts or gaps in a column that is asked for.
             MissingExtraError: a Parquet file, and pyarrow is not installed.
         """
-        return self._part(self.whole(names, unreadable=unreadable, texts=texts))
+        return self._part(self.all_records(names, unreadable=unreadable, texts=texts))
 
     def batches(
         self, names: Asked = None, *, unreadable: Literal["refuse", "leave out"] = "refuse"
@@ -243,15 +243,15 @@ class RecordFile:
                 f"{self.path} holds one set of records; say with --split (in Python split=) which share of it to score "
                 "on, such as 0.25"
             )
-        return self.whole(names, unreadable=unreadable).split(self.split, self.seed)
+        return self.all_records(names, unreadable=unreadable).split(self.split, self.seed)
 
     def _part(self, records: Records) -> Records:
         """What the split leaves of some records, or keeps out."""
         if self.split is None:
             return records
-        return (records.kept_out if self.kept_out else records.summed)(self.split, self.seed)
+        return (records.held_out if self.kept_out else records.summed)(self.split, self.seed)
 
-    def whole(
+    def all_records(
         self, names: Asked = None, *, unreadable: Literal["refuse", "leave out"] = "refuse", texts: bool = False
     ) -> Records:
         """Every record of the file; raises as :meth:`read` does."""
@@ -308,11 +308,11 @@ def read_archive(path: str | os.PathLike[str], *wanted: str) -> Mapping[str, NDA
     require_file(Path(path))
     sets = " or ".join(", ".join(names.split()) for names in wanted)
 
-    def asked(held: Collection[str]) -> Iterable[str]:
+    def complete_set(held: Collection[str]) -> Iterable[str]:
         for names in wanted:
             if set(names.split()) <= set(held):
                 return names.split()
         missing = [name for name in wanted[0].split() if name not in held]
         raise DataError(f"{path} lacks {', '.join(missing)}; give {sets}")
 
-    return read_arrays(path, asked)
+    return read_arrays(path, complete_set)

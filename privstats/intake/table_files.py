@@ -73,7 +73,7 @@ class Csv:
         """Some columns, some thousand lines at a time (``csv_lines``)."""
         return csv_lines(self.path, wanted, gaps=gaps, dialect=self.dialect)
 
-    def whole(self, wanted: Sequence[str]) -> Table:
+    def load(self, wanted: Sequence[str]) -> Table:
         """All lines that are records."""
         columns: dict[str, list[Any]] = {name: [] for name in wanted}
         lines = 0
@@ -137,14 +137,14 @@ class Parquet:
         """All of a part."""
         return part
 
-    def whole(self, wanted: Sequence[str]) -> Table:
+    def load(self, wanted: Sequence[str]) -> Table:
         """All records; raises ``DataError`` where their values are more than 16 GiB, which a kilobyte can repeat."""
         files, columns = _files(self.path), list(dict.fromkeys(wanted))
         least = sum(file.records for file in files) * len(columns) * _VALUE_BYTES
         if least > MOST_BYTES:
             problem = f"{len(columns)} columns hold {least:,} bytes, and at most {MOST_BYTES:,} are read"
             raise DataError(f"{self.path}: {problem}: give fewer records or columns")
-        parts = [file.whole(columns) for file in files]
+        parts = [file.load(columns) for file in files]
         return Table({name: _joined([part[name] for part in parts]) for name in wanted}, 0)
 
 
@@ -190,7 +190,7 @@ class _ParquetFile:
         batches = _opened(self.path).iter_batches(batch_size=step, columns=self._own(columns), use_threads=False)
         yield from (self._part(batch, columns) for batch in batches)
 
-    def whole(self, columns: Sequence[str]) -> Mapping[str, Any]:
+    def load(self, columns: Sequence[str]) -> Mapping[str, Any]:
         """All records."""
         with refusing(_refusal(self.path)):
             return self._part(_opened(self.path).read(columns=self._own(columns)), columns)

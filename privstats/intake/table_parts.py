@@ -19,10 +19,11 @@ from privstats.errors import DataError, RecordError, UnreadableRecordsWarning
 from privstats.intake.column_names import place_of, places_in
 from privstats.intake.columns import Readings, read
 from privstats.intake.csv_lines import other_separator, quoted_names
+from privstats.intake.frames import Declaration
 from privstats.intake.meaning import listed, reading
 from privstats.intake.person_ids import typed_ids
 from privstats.intake.table_files import TableFile, table_file
-from privstats.intake.tables import Codes, Declaration, side_by_side
+from privstats.intake.tables import Codes, side_by_side
 
 if TYPE_CHECKING:
     from privstats.intake.record_files import RecordFile

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,17 +22,6 @@ from privstats.intake.columns import Readings, array_of, read
 from privstats.intake.meaning import listed
 
 _NUMBERS = frozenset((bool, int, float, *(kind for kind in np.sctypeDict.values() if np.dtype(kind).kind in "fiub")))
-
-
-class Declaration(Protocol):
-    """Declared columns of a table, such as :class:`privstats.Cells`: what readers of tables need to know of them."""
-
-    @property
-    def columns(self) -> Sequence[Any]:
-        """The columns, each with a name."""
-
-    def read(self, table: Any) -> Codes:
-        """Return the codes of records."""
 
 
 class Codes:
@@ -123,11 +112,6 @@ def table_of(X: Any) -> Table:
 def column_of(column: Any) -> Table:
     """Return the table of one column; one that gives no parts itself is read as an array first."""
     return table_of(column if hasattr(column, "__getitem__") else array_of(column))
-
-
-def is_frame(values: Any) -> bool:
-    """Return whether this is a table in memory with names: others give their rows in an order of their own."""
-    return names_of_columns(values) is not None and any(hasattr(values, name) for name in ("to_numpy", "to_pylist"))
 
 
 def has_order(column: Any) -> bool:

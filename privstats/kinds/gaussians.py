@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import KW_ONLY, dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,7 +28,6 @@ from privstats.schema.kinds import Kind
 from privstats.schema.public_values import Values
 from privstats.schema.rounds import target_rows
 from privstats.transforms import Transform, apply
-from privstats.transforms.bures import mean_root, root
 
 if TYPE_CHECKING:
     from privstats.moments.readable import LeftOut
@@ -54,6 +53,8 @@ _TABLE: tuple[Statistic, ...] = (
     ),
 )
 """Records, sum of rows, covariances and covariance roots weighted by records, in wire order."""
+
+Array: TypeAlias = NDArray[np.float64]
 
 LEDOIT_WOLF = "ledoit-wolf"
 
@@ -165,11 +166,6 @@ class GaussianSchema(Schema):
                 "from 0 to clip_norm^2; refuse it, and ask who made it"
             )
 
-    @property
-    def record(self) -> str:
-        """One record, as a phrase for data owners."""
-        return self.columns
-
     def refusal(self, unit: str | None) -> str:
         """Why no promise covers one record: the matrices that are sent are functions of all records at once."""
         if unit == "record":
@@ -222,9 +218,9 @@ class RealGaussianMoments(RealMoments):
     """
 
     N: float
-    x: NDArray[np.float64] | None = None
-    V: NDArray[np.float64] | None = None
-    M: NDArray[np.float64] | None = None
+    x: Array | None = None
+    V: Array | None = None
+    M: Array | None = None
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -274,7 +270,7 @@ class ClientGaussian:
 
     records: int
     total: NDArray[np.int64]
-    covariance: NDArray[np.float64]
+    covariance: Array
 
 
 def client_gaussian(schema: GaussianSchema, X: Any, progress: bool = False) -> ClientGaussian:
@@ -321,7 +317,45 @@ def measured_gaussians(
     return GaussianMoments(schema, n, M=_cut(schema, n, n * part))
 
 
-def _cut(schema: GaussianSchema, records: int, matrix: NDArray[np.float64]) -> NDArray[np.int64]:
+_SMALLEST_RATIO = 1e-12  # of the largest eigenvalue; below it a direction counts as that, and never divides by 0
+
+
+def root(covariance: Array, power: float = 0.5) -> Array:
+    """Return a power of a symmetric positive semi-definite matrix, ``(d, d)``, with a floor under its eigenvalues.
+
+    Args:
+        covariance: symmetric; asymmetry from rounding is dropped.
+        power: 1/2, -1/2 or any other.
+
+    Example:
+        >>> from privstats.kinds import gaussians
+        >>> gaussians.root(np.diag([4.0, 9.0])).round(6).tolist()
+        [[2.0, 0.0], [0.0, 3.0]]
+    """
+    values, vectors = np.linalg.eigh((covariance + covariance.T) / 2)
+    floor = max(_SMALLEST_RATIO * float(values[-1]), np.finfo(np.float64).tiny)
+    powered: Array = (vectors * np.maximum(values, floor) ** power) @ vectors.T
+    return powered
+
+
+def mean_root(reference_root: Array, covariance: Array) -> Array:
+    """Return one client's part of a barycentre round, ``(S^1/2 Sigma S^1/2)^1/2``, ``(d, d)``.
+
+    Its operator norm is at most ``||S||^1/2 ||Sigma||^1/2``.
+
+    Args:
+        reference_root: ``S^1/2``.
+        covariance: Sigma.
+
+    Example:
+        >>> from privstats.kinds import gaussians
+        >>> gaussians.mean_root(np.eye(2), np.diag([4.0, 9.0])).round(6).tolist()
+        [[2.0, 0.0], [0.0, 3.0]]
+    """
+    return root(reference_root @ covariance @ reference_root)
+
+
+def _cut(schema: GaussianSchema, records: int, matrix: Array) -> NDArray[np.int64]:
     """Whole numbers toward zero, symmetric, and clamped to the bounds, which float64 rounding may have exceeded."""
     most = float(records) * schema.steps**2
     off = np.clip(np.trunc((matrix + matrix.T) / 2), -(most // 2), most // 2)
@@ -329,9 +363,7 @@ def _cut(schema: GaussianSchema, records: int, matrix: NDArray[np.float64]) -> N
     return off.astype(np.int64)
 
 
-def _ledoit_wolf(
-    read: RidgeSchema, X: Any, records: int, mean: NDArray[np.float64], covariance: NDArray[np.float64]
-) -> float:
+def _ledoit_wolf(read: RidgeSchema, X: Any, records: int, mean: Array, covariance: Array) -> float:
     """Ledoit and Wolf's weight (2004) for these rows, in a second pass over them."""
     fourth = sum(float(np.square(np.square(rows - mean).sum(axis=1)).sum()) for rows in _on_grid(read, X, records))
     d, square = read.features, float(np.square(covariance).sum())
@@ -340,7 +372,7 @@ def _ledoit_wolf(
     return 1.0 if spread <= 0 else float(np.clip(error / spread, 0.0, 1.0))
 
 
-def _on_grid(read: RidgeSchema, X: Any, records: int) -> Iterator[NDArray[np.float64]]:
+def _on_grid(read: RidgeSchema, X: Any, records: int) -> Iterator[Array]:
     """Yield the grid rows that were summed, some thousand at a time."""
     for rows, _ in moments.input_validation.tiles(read, X, np.ones(records), grouped=False):
         for start in range(0, len(rows), _ROWS):

@@ -20,9 +20,11 @@ from privstats.kinds.classes import ClassSchema
 from privstats.kinds.ridge import RecordSchema, RidgeSchema
 from privstats.kinds.worst import Record, Sums, WorstPair, added, dense, record_of
 from privstats.moments.base import Moments, containers
+from privstats.optional_dependencies import require
 from privstats.schema.base import Adjacency, Statistic, by_letter, letters_of
 from privstats.schema.checks import GIVEN, settle, size
 from privstats.schema.kinds import Kind
+from privstats.schema.modules import Module, checked_gradients, module_of
 from privstats.schema.public_values import Values
 from privstats.schema.rounds import ROW_BITS, Round, class_rows, settle_round, target_rows
 from privstats.transforms import Transform
@@ -31,7 +33,6 @@ if TYPE_CHECKING:
     from privstats.moments.gradient_map import Mapped, MappedRows
     from privstats.moments.kept_rows import KeptRows
     from privstats.moments.record_sums import RecordTerms
-    from privstats.schema.modules import Module
 
 # fmt: off
 _TABLE: tuple[Statistic, ...] = (
@@ -138,8 +139,6 @@ class GradientSchema(Round):
         """The module that ``module`` names."""
         if self.module is None:
             return None
-        from privstats.schema.modules import module_of
-
         return module_of(self.module)
 
     @property
@@ -273,8 +272,6 @@ def _added(
 
 def _require_packages(schema: GradientSchema) -> None:
     if schema.module is not None:
-        from privstats.optional_dependencies import require
-
         require(*schema.packages, by=f"measuring a round of {schema.module}")
 
 
@@ -305,8 +302,6 @@ def _map(
     """Return records' contributions, and which are finite; others, before or after the transform, add zero."""
     fine = rows.fine
     if schema.network is not None:
-        from privstats.schema.modules import checked_gradients
-
         labels = targets.astype(np.intp)
         gradients, kappa = checked_gradients(schema, schema.network, rows.unit, labels, values["w"])
         mapped = moments.gradient_map.Mapped(gradients, np.ones((len(kappa), 1)), kappa)  # a row, with residual 1

@@ -500,7 +500,7 @@ def _seen(schema: HazardSchema, persons: _Persons, values: Mapping[str, Values])
     """f ``(n,)``: of the hazard of the bin of each time what had passed by then, in steps of 2**-16, cut down."""
     if "c" not in values:
         return np.ones(len(persons.times))
-    marks, steps, of = np.array(schema.marks), values["c"].whole, schema.in_bin
+    marks, steps, of = np.array(schema.marks), values["c"].floats, schema.in_bin
     first, last = np.searchsorted(of, persons.bins), np.searchsorted(of, persons.bins, side="right") - 1
     times = persons.times + (schema.time_unit or 0.0) / 2
     cell = np.clip(np.searchsorted(marks, times, side="right") - 1, first, last)

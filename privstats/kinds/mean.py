@@ -75,11 +75,6 @@ class MeanSchema(Schema):
         """Length of the one axis."""
         return {"feature": self.features}
 
-    @property
-    def record(self) -> str:
-        """One record, as a phrase for data owners."""
-        return self.columns
-
 
 # --- the sums
 

@@ -234,7 +234,6 @@ _MEAN_BITS = 20
 
 _ONE = float(1 << _MEAN_BITS)
 
-_SHY = 1 - 2.0**-40  # rounding of a root and a product cannot lift what is this much shorter
 
 _LOG_BITS = 40  # of log Y, rounded so that every platform takes the same number
 
@@ -302,7 +301,7 @@ def _mapped(
     mean = _means(schema, unit, w)
     variance = mean * (_ONE - mean) / _ONE if schema.family == "logistic" else mean
     residuals = np.trunc(np.ldexp(outcomes - mean, schema.grid_bits - _MEAN_BITS))
-    roots = np.trunc(unit * (np.sqrt(variance / _ONE) * _SHY)[:, None])
+    roots = np.trunc(unit * (np.sqrt(variance / _ONE) * moments.gradient_map.SHY)[:, None])
     most = float(schema.steps) ** 2
     fine &= (np.vecdot(unit, unit) <= most) & (np.abs(residuals) * _ONE <= schema.steps * np.abs(outcomes - mean))
     fine &= np.vecdot(roots, roots) * _ONE <= most * variance
@@ -347,11 +346,10 @@ def _means(schema: ScoreSchema, unit: Whole, w: Values) -> Whole:
     fitted = (unit @ w.integers.astype(np.float64)) * math.ldexp(step, -w.exponent)
     if schema.family == "poisson":
         fitted = fitted - round(math.log(schema.outcome) * (1 << _LOG_BITS)) / (1 << _LOG_BITS)
-        return np.floor(
-            moments.gradient_map.exponentials(np.stack([np.zeros_like(fitted), fitted], axis=1), 0)[:, 1] / _ONE
-        )
-    numerators = moments.gradient_map.exponentials(np.stack([np.zeros_like(fitted), fitted], axis=1), 0)
-    return np.asarray(np.floor(numerators[:, 1] * _ONE / numerators.sum(axis=1)))
+    pairs = np.stack([np.zeros_like(fitted), fitted], axis=1)
+    if schema.family == "poisson":
+        return np.floor(moments.gradient_map.exponentials(pairs, 0)[:, 1] / _ONE)
+    return moments.gradient_map.probabilities(pairs, 0)[:, 1]
 
 
 # --- the sensitivity, and the two data sets that attain it

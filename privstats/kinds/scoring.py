@@ -27,7 +27,7 @@ from privstats.kinds.worst import Record, Sums, WorstPair, added, wire
 from privstats.schema.base import Schema, Statistic, letters_of
 from privstats.schema.checks import as_int, settle, size
 from privstats.schema.kinds import Kind
-from privstats.schema.public_values import Published, Values
+from privstats.schema.public_values import Values
 from privstats.schema.variables import Bins, Variable
 from privstats.transforms import Transform
 from privstats.transforms.base import to_builtins
@@ -262,12 +262,6 @@ def bytes_of(values: Mapping[str, Values]) -> bytes:
     if values[HEAD].exponent or numbers.min() < 0 or numbers.max() > 255:
         raise PlanError("the published head must be bytes, numbers from 0 to 255; ps.Scoring(head).published has them")
     return numbers.astype(np.uint8).tobytes()
-
-
-def published_head(data: bytes) -> Published:
-    """Return the bytes of a head as values that a plan publishes."""
-    numbers: NDArray[np.int64] = np.frombuffer(data, np.uint8).astype(np.int64)
-    return Published.of({HEAD: Values(numbers, 0)})
 
 
 def _all_parts(values: Sequence[Any]) -> bool:

@@ -112,7 +112,7 @@ def plain(records: Sequence[Record]) -> tuple[NDArray[Any], NDArray[Any], NDArra
 
 def wire(moments: Any, cell: int = 0) -> Sums:
     """Measured sums by letter and cell."""
-    return {(row.letter, cell): moments.sums(row).astype(object) * row.kept for row in moments.schema.sent}
+    return {(row.letter, cell): moments.sums(row).astype(object) * row.factor for row in moments.schema.sent}
 
 
 def rows_of(schema: Schema, records: Sequence[Record]) -> NDArray[np.float64]:

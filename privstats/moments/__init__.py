@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from privstats.moments.clip_report import warn_if_empty as warn_if_empty
     from privstats.moments.measurement import exact_moments as exact_moments
     from privstats.moments.measurement import measure as measure
-    from privstats.moments.measurement import quantize as quantize
     from privstats.moments.persons import PersonMoments as PersonMoments
+    from privstats.moments.table import quantize as quantize
     from privstats.schema.kinds import Kind as Kind
     from privstats.schema.kinds import kind_of as kind_of
 if TYPE_CHECKING:  # modules that kinds name through this room, so that they load with the first records

@@ -146,7 +146,7 @@ class Moments(ABC):
         """The sums by letter in wire steps."""
         result = {row: self.sums(row) for row in self.schema.sent}
         steps = self.in_wire_steps
-        return {r.letter: array if steps or r.kept == 1 else array * float(r.kept) for r, array in result.items()}
+        return {r.letter: array if steps or r.factor == 1 else array * float(r.factor) for r, array in result.items()}
 
     def __add__(self, other: Self) -> Self:
         """The moments of both sets of records together.

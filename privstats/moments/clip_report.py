@@ -161,7 +161,7 @@ _WITHIN = np.where(
 """The edge in each cell; infinite where there is none."""
 
 
-def warn_of_left_out(moments: Moments, left_out: LeftOut, unnamed: int) -> None:
+def warn_of_excluded(moments: Moments, left_out: LeftOut, unnamed: int) -> None:
     """Warn the data holder of records that are in no sum."""
     remarks = [left_out.remark(none_left=moments.records == 0)] if left_out.records else []
     if unnamed:

@@ -35,7 +35,7 @@ def levels_of(schema: Schema) -> Levels | None:
     return first if first is not None and first.kind == "levels" else None
 
 
-def columns_asked(schema: Schema) -> Cells | tuple[str, ...] | None:
+def columns_read(schema: Schema) -> Cells | tuple[str, ...] | None:
     """Return the columns that a file reader should read: declared columns, names of features, or None for all."""
     return cells_of(schema) or schema.feature_names
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from numpy.typing import NDArray
 
 from privstats.errors import DataError, UnreadableRecordsWarning
-from privstats.moments.code_rows import columns_asked
+from privstats.moments.code_rows import columns_read
 from privstats.schema import Schema
 from privstats.schema.kinds import kind_of
 
@@ -37,8 +37,8 @@ def records_in(file: RecordFile, schema: Schema, unreadable: Unreadable, *, whol
     if named := kind.named(schema):
         return _columns_of(file, named), None
     if kind.in_batches(schema) and not whole:
-        return _FileBatches(file, columns_asked(schema), unreadable), None
-    records = file.read(columns_asked(schema), unreadable=unreadable, texts=True)
+        return _FileBatches(file, columns_read(schema), unreadable), None
+    records = file.read(columns_read(schema), unreadable=unreadable, texts=True)
     return records.X, records.y
 
 
@@ -65,7 +65,7 @@ def persons_in(file: RecordFile, schema: Schema, unreadable: Unreadable) -> tupl
     if named := kind_of(schema).named(schema):
         columns = _columns_of(file, (*named, file.persons))
         return columns, None, columns.pop(file.persons)
-    records = file.read(columns_asked(schema), unreadable=unreadable, texts=True)
+    records = file.read(columns_read(schema), unreadable=unreadable, texts=True)
     return records.X, records.y, records.persons
 
 

@@ -91,7 +91,7 @@ def softmax_of_units(schema: GradientSchema, unit: Whole, labels: NDArray[np.int
         labels: ``(n,)``, 0..C-1.
         W: published, as the schema admits it.
     """
-    r, square = residuals_of(unit @ W.whole.T, W.exponent + schema.grid_bits, labels)
+    r, square = residuals_of(unit @ W.floats.T, W.exponent + schema.grid_bits, labels)
     one = float(1 << PROBABILITY_BITS)
     clip = float(round(schema.residual_norm * one))
     length = np.maximum(np.sqrt(np.vecdot(r, r)), clip)
@@ -111,7 +111,7 @@ def residuals_of(scores: Whole, exponent: int, labels: NDArray[np.intp]) -> tupl
 
 def short_rows(schema: GradientSchema, rows: Whole, M: Values) -> Whole:
     """u, ``(n, d)``, of a regression: Mx in steps, shortened to norm 1."""
-    return shortened(rows @ M.whole, schema.clip_norm / 2.0**ROW_BITS, M.exponent, schema.steps)[0]
+    return shortened(rows @ M.floats, schema.clip_norm / 2.0**ROW_BITS, M.exponent, schema.steps)[0]
 
 
 def residual_of_units(
@@ -127,7 +127,7 @@ def residual_of_units(
         values: published w and c.
     """
     w, c = values
-    fitted = (rows @ w.whole) * math.ldexp(schema.clip_norm / 2.0**ROW_BITS, -w.exponent)
+    fitted = (rows @ w.floats) * math.ldexp(schema.clip_norm / 2.0**ROW_BITS, -w.exponent)
     residual = targets[:, 0] * ((schema.target_bound or 1.0) / 2.0**ROW_BITS) - fitted
     share = residual / math.ldexp(float(c.integers), -c.exponent)
     r = np.trunc(np.clip(share, -1.0, 1.0) * (schema.steps * SHY))
@@ -168,7 +168,7 @@ def _cut(z: Whole) -> NDArray[np.intc]:
 
 def unit_rows(schema: Schema, rows: Whole, M: Values) -> Whole:
     """u, ``(n, d + 1)``: (sqrt(1 - a^2) z / |z|, a) in steps, cut toward zero, z = Mx; (0, a) for z = 0."""
-    z = rows @ M.whole
+    z = rows @ M.floats
     _cut(z)
     steps = schema.steps
     norm = np.sqrt(np.vecdot(z, z))[:, None]

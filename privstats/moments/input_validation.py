@@ -379,15 +379,6 @@ def indices_of(classes: tuple[str, ...] | range, labels: Any, first: int = 0) ->
     )
 
 
-def named_numbers(classes: NDArray[Any], labels: Any) -> Any:
-    """Labels that are no texts as those of ``classes`` that they are read as, where classes are texts; for scores."""
-    given = np.asarray(labels)
-    if classes.dtype.kind != "U" or given.dtype.kind == "U":
-        return labels
-    result = places_of(classes.tolist(), given)
-    return labels if (result < 0).all() else np.where(result < 0, given.astype(str), classes[result])
-
-
 def _remedy(classes: int) -> str:
     """Return the remedy for labels without names; two classes may be the outcomes of a schema without class names."""
     outcomes = "map the outcomes to 0 and 1 by one rule for all parties, or, if it is a schema of classes, "

@@ -14,15 +14,13 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, overload
 
 import numpy as np
-from numpy.typing import NDArray
 
-from privstats.errors import DataError, RecordError, SchemaError, UnreadableRecordsWarning
+from privstats.errors import DataError, RecordError, UnreadableRecordsWarning
 from privstats.intake.tables import ReadRows, is_list, ordered_columns
 from privstats.moments.base import Moments
-from privstats.moments.clip_report import warn_if_clipped, warn_of_left_out
-from privstats.moments.code_rows import behind, cells_of, columns_asked, levels_of
-from privstats.moments.grid import feature_grid
-from privstats.moments.input_validation import check_features, count_of, dense
+from privstats.moments.clip_report import warn_if_clipped, warn_of_excluded
+from privstats.moments.code_rows import cells_of, columns_read, levels_of
+from privstats.moments.input_validation import count_of
 from privstats.moments.readable import LeftOut, by_record, readable_of
 from privstats.schema import Schema, require_schema
 from privstats.schema.kinds import Kind, kind_of
@@ -31,7 +29,7 @@ if TYPE_CHECKING:
     from privstats.moments import ClassMoments, RidgeMoments, WithinMoments
     from privstats.moments.kept_rows import KeptRows
     from privstats.moments.persons import Clip, PersonMoments
-    from privstats.schema import ClassSchema, RecordSchema, RidgeSchema, WithinSchema
+    from privstats.schema import ClassSchema, RidgeSchema, WithinSchema
     from privstats.schema.public_values import Published, Values
 
 Unreadable: TypeAlias = Literal["refuse", "leave out"]
@@ -46,10 +44,6 @@ def measure(
 def measure(
     schema: RidgeSchema, X: Any, y: Any = None, *, unreadable: Unreadable = "refuse", progress: bool = False
 ) -> RidgeMoments: ...
-@overload
-def measure(
-    schema: RecordSchema, X: Any, y: Any = None, *, unreadable: Unreadable = "refuse", progress: bool = False
-) -> ClassMoments | RidgeMoments: ...
 @overload
 def measure(
     schema: WithinSchema, X: Any, y: Any = None, *, unreadable: Unreadable = "refuse", progress: bool = False
@@ -206,7 +200,7 @@ def exact_moments(
 
             added = partial(summed, kind=by_record(kind) or kind)
             moments, left_out, unnamed = of_persons(records, y, persons, person_clip, summed, added, progress)
-    warn_of_left_out(moments, left_out, unnamed)
+    warn_of_excluded(moments, left_out, unnamed)
     if unread:
         from privstats.moments.table import unread_remark
 
@@ -233,7 +227,7 @@ def _opened(kind: Kind, schema: Schema, X: Any, y: Any, opened: ExitStack) -> tu
         return in_memory(X, named), y
     several = getattr(getattr(schema, "rows", schema), "targets", 1) > 1
     if kind.in_batches(schema):
-        batches = batches_of(X, y, columns_asked(schema), several=several)
+        batches = batches_of(X, y, columns_read(schema), several=several)
         if batches is not None:
             opened.callback(batches.close)
             return batches, None
@@ -282,32 +276,3 @@ def _lacks_records(moments: Any, X: Any) -> bool:
     """Whether sums have fewer records than X: rounds add nothing for one that cannot be read, and raise no error."""
     count = count_of(X)
     return count is not None and moments.records is not None and moments.records < count
-
-
-def quantize(schema: Schema, X: Any) -> NDArray[np.int64]:
-    """The grid vectors that :func:`measure` sums: int64 of shape ``(n, features)``, each of norm at most 2**grid_bits.
-
-    Raises:
-        DataError: rows that do not fit the schema.
-        SchemaError: ``schema`` is not a schema.
-
-    Example:
-        >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0, grid_bits=4)
-        >>> ps.moments.quantize(schema, [[0.5, 0.0], [0.0, 3.0]]).tolist()
-        [[8, 0], [0, 15]]
-    """
-    require_schema(schema, "quantize(schema, X)")
-    if schema.appended:
-        raise SchemaError(f"the vectors of a {type(schema).__name__} hold more than X; call measure(schema, X, y)")
-    if not isinstance(X, np.ndarray):
-        from privstats.intake.frames import in_memory
-
-        X = in_memory(X)
-    rows = check_features(schema, _in_codes(schema, X, 0, refuse=True)[0])
-    raw = dense(rows[0 : rows.shape[0]])
-    grid = feature_grid(schema)
-    if schema.transform:
-        raw = behind(schema, raw, grid)
-    out = np.empty((len(raw), schema.features))
-    grid.quantize(raw, out)
-    return out.astype(np.int64)

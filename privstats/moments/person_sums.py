@@ -241,7 +241,7 @@ def _parts(rows_of: Mapping[str, Statistic], term: Term, persons: int, rows: int
     """Yield the contributions of persons with ``rows`` rows each, by person or by person and block."""
     if term.blocks is None:
         for letter, product in term.products.items():
-            yield _alike(letter, product, persons, rows, rows_of[letter].kept)
+            yield _alike(letter, product, persons, rows, rows_of[letter].factor)
         return
     owner = np.repeat(np.arange(persons), rows)
     order = np.lexsort((term.blocks, owner))
@@ -250,7 +250,7 @@ def _parts(rows_of: Mapping[str, Statistic], term: Term, persons: int, rows: int
     for letter, (left, right) in term.products.items():
         if right is None:
             sums = np.add.reduceat(left[order], starts, axis=0)
-            yield _Part(letter, _in_steps(sums, rows_of[letter].kept), owner[starts], blocks[starts])
+            yield _Part(letter, _in_steps(sums, rows_of[letter].factor), owner[starts], blocks[starts])
             continue
         lengths = np.diff(starts, append=len(left))
         for length in np.unique(lengths).tolist():
@@ -258,7 +258,7 @@ def _parts(rows_of: Mapping[str, Statistic], term: Term, persons: int, rows: int
             where = order[(first[:, None] + np.arange(length)).reshape(-1)]
             rest = left[where]
             product = rest, rest if right is left else right[where]
-            part = _alike(letter, product, len(first), length, rows_of[letter].kept)
+            part = _alike(letter, product, len(first), length, rows_of[letter].factor)
             yield replace(part, owner=owner[first], block=blocks[first])
 
 

@@ -221,7 +221,7 @@ class _Total:
     def __init__(self, first: Moments) -> None:
         self._schema, self._records, self._shrunk = first.schema, first.records or 0, 0
         self._counted = self._records
-        self._arrays = {row.letter: first.sums(row) * row.kept for row in first.schema.sent}
+        self._arrays = {row.letter: first.sums(row) * row.factor for row in first.schema.sent}
         self._many: PersonSums | None = None
         self._reports = {name: getattr(first, name, None) for name in _REPORTS}
 

@@ -86,7 +86,7 @@ def named(names: Sequence[str] | None, columns: int) -> list[str]:
 
 
 Measured: TypeAlias = "Callable[[Any, Any, Any, Mapping[str, Values], bool], Any]"
-Found: TypeAlias = "Callable[[Any, Any, Any, Mapping[str, Values], bool], tuple[Any, LeftOut]]"
+Measurement: TypeAlias = "Callable[[Any, Any, Any, Mapping[str, Values], bool], tuple[Any, LeftOut]]"
 """As :data:`Measured`; the moments, and which records were left out."""
 Noted: TypeAlias = "Callable[[NDArray[np.bool_], Any, NDArray[np.bool_]], None]"
 """Is told which records are kept, of their rows, NaN where an entry cannot be read, and beside which y can be."""
@@ -101,7 +101,7 @@ _ENTRIES = 1 << 22  # of rows that are dense at once, for one gap must not make 
 
 def of_readable(
     measured: Measured, beside: Beside | None = None, *, kept: bool = False, noted: Noted = lambda *_: None
-) -> Found:
+) -> Measurement:
     """A kind's ``measured`` over the records that can be read.
 
     Args:
@@ -111,24 +111,24 @@ def of_readable(
         noted: is told of every record whether it is kept.
     """
 
-    def found(schema: Schema, X: Any, y: Any, values: Mapping[str, Values], progress: bool) -> tuple[Any, LeftOut]:
+    def run(schema: Schema, X: Any, y: Any, values: Mapping[str, Values], progress: bool) -> tuple[Any, LeftOut]:
         batches = _Readable(schema, beside or _beside(schema.rows), kept, noted)  # type: ignore[attr-defined]
         return measured(schema, batches.of(X, y), None, values, progress), batches.left_out
 
-    return found
+    return run
 
 
-def terms_of_readable(terms: Measured, beside: Beside | None = None) -> Found:
+def terms_of_readable(terms: Measured, beside: Beside | None = None) -> Measurement:
     """Return a function for each readable record's contribution, by a kind's ``terms``, as :func:`of_readable`."""
 
-    def found(schema: Schema, X: Any, y: Any, values: Mapping[str, Values], progress: bool) -> tuple[Any, LeftOut]:
+    def run(schema: Schema, X: Any, y: Any, values: Mapping[str, Values], progress: bool) -> tuple[Any, LeftOut]:
         readable: list[NDArray[np.bool_]] = []
         keep: Noted = lambda fine, *_: readable.append(fine)  # noqa: E731
         batches = _Readable(schema, beside or _beside(schema.rows), False, keep)  # type: ignore[attr-defined]
         added = terms(schema, batches.of(X, y), None, values, progress)
         return added.among(np.concatenate(readable)), batches.left_out
 
-    return found
+    return run
 
 
 def readable_rows(schema: Schema, X: Any) -> tuple[NDArray[Any], LeftOut]:
@@ -147,7 +147,7 @@ def _beside(rows: Schema) -> Beside:
     raise SchemaError(f"no code tells which records of a {type(rows).__name__} can be read; measure another kind")
 
 
-def readable_of(kind: Kind) -> Found:
+def readable_of(kind: Kind) -> Measurement:
     """Return the function by which a kind measures readable records."""
     return kind.readable or of_readable(kind.measure, kind.beside, kept=kind.stays)
 

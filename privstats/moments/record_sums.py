@@ -107,17 +107,17 @@ class RecordTerms:
 def _joined(terms: tuple[Term, ...]) -> Term:
     joined: dict[tuple[int, ...], Any] = {}
 
-    def whole(arrays: list[Any]) -> Any:
+    def joined_arrays(arrays: list[Any]) -> Any:
         return None if arrays[0] is None else joined.setdefault(tuple(map(id, arrays)), np.concatenate(arrays))
 
     products = {
         letter: (
-            whole([each.products[letter][0] for each in terms]),
-            whole([each.products[letter][1] for each in terms]),
+            joined_arrays([each.products[letter][0] for each in terms]),
+            joined_arrays([each.products[letter][1] for each in terms]),
         )
         for letter in terms[0].products
     }
-    return Term(products, whole([each.blocks for each in terms]))
+    return Term(products, joined_arrays([each.blocks for each in terms]))
 
 
 Rows: TypeAlias = NDArray[np.float64] | csr_array

@@ -13,13 +13,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privstats.errors import DataError
+from privstats.errors import DataError, SchemaError
+from privstats.intake.frames import in_memory
 from privstats.intake.tables import Codes, is_list, names_of_columns, rectangle, table_of
-from privstats.moments.code_rows import CodeRows, cells_of
-from privstats.moments.input_validation import as_rows
+from privstats.moments.code_rows import CodeRows, behind, cells_of
+from privstats.moments.grid import feature_grid
+from privstats.moments.input_validation import as_rows, check_features, dense
+from privstats.schema import Schema, require_schema
 
 if TYPE_CHECKING:
-    from privstats.schema import Schema
     from privstats.transforms import Cells
 
 
@@ -101,3 +103,31 @@ def _columns(cells: Cells, X: Any) -> Any:
             "them in the order of the plan"
         )
     return rows
+
+
+def quantize(schema: Schema, X: Any) -> NDArray[np.int64]:
+    """The grid vectors that :func:`measure` sums: int64 of shape ``(n, features)``, each of norm at most 2**grid_bits.
+
+    Raises:
+        DataError: rows that do not fit the schema.
+        SchemaError: ``schema`` is not a schema.
+
+    Example:
+        >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0, grid_bits=4)
+        >>> ps.moments.quantize(schema, [[0.5, 0.0], [0.0, 3.0]]).tolist()
+        [[8, 0], [0, 15]]
+    """
+    require_schema(schema, "quantize(schema, X)")
+    if schema.appended:
+        raise SchemaError(f"the vectors of a {type(schema).__name__} hold more than X; call measure(schema, X, y)")
+    X = in_memory(X)
+    if (cells := cells_of(schema)) is not None:
+        X = in_codes(schema, cells, X, 0, refuse=True)[0]
+    rows = check_features(schema, X)
+    raw = dense(rows[0 : rows.shape[0]])
+    grid = feature_grid(schema)
+    if schema.transform:
+        raw = behind(schema, raw, grid)
+    out = np.empty((len(raw), schema.features))
+    grid.quantize(raw, out)
+    return out.astype(np.int64)

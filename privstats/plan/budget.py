@@ -126,8 +126,18 @@ def _promise(privacy: Privacy | NoPrivacy, condition: str) -> str:
     if isinstance(privacy, NoPrivacy):
         return f"no differential privacy: masking hides who sent what, the total is released as it is{server}"
     law = " Laplace" if privacy.pure else ""
-    held = privacy.held if privacy.unit == "person" else f"one {privacy.unit}"
+    held = unit_in_words(privacy) if privacy.unit == "person" else f"one {privacy.unit}"
     return f"{privacy.model}{law} noise, {held}, {privacy.adjacency}{server}"
+
+
+def unit_in_words(privacy: Privacy) -> str:
+    """Return the data of one unit, in words for privacy officers."""
+    if privacy.unit != "person":
+        return "one record" if privacy.unit == "record" else "one party with all its records"
+    if privacy.averaged:
+        return "one patient with all rows at one party, of which the average counts"
+    rows = "1 row" if privacy.group == 1 else f"{privacy.group:.3g} rows"
+    return f"one patient with all rows at one party, weighed as at most {rows}"
 
 
 def _row(spend: NoiseRow, rooms: Sequence[Headroom], advantage: float) -> BudgetRow:

@@ -21,11 +21,9 @@ class Claim(statements.Claim, Protocol):
     @property
     def tolerance(self) -> float:
         """The records, beyond the most of one client, that a liar's sums may be worth, because the grid is coarse."""
-        ...
 
     def group(self, schema: Schema, layout: Layout) -> Group:
         """Return the group of the wire entries that the statement reads."""
-        ...
 
     def headroom(
         self, rooms: tuple[Headroom, ...], group: Group, clients: int, tail: Callable[[Segment], float]
@@ -35,7 +33,6 @@ class Claim(statements.Claim, Protocol):
         Raises:
             PlanError: the sums of ``clients`` clients do not fit.
         """
-        ...
 
 
 Level: TypeAlias = Literal["moments", "norm"]

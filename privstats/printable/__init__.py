@@ -104,6 +104,32 @@ def _in_digits(number: float) -> str:
     return re.sub(r"(e[+-])0", r"\1", text)
 
 
+def levels_text(levels: Any) -> str:
+    """Return which texts of a plan's columns and outcomes, declared by ``Levels``, count as which numbers.
+
+    Example:
+        >>> from privstats.printable import levels_text
+        >>> levels_text(ps.transforms.Levels((ps.Categories("arm", ("placebo", "drug")),)))
+        "in arm 'placebo' counts as 0 and 'drug' as 1"
+    """
+    worded = [each for each in levels.outcomes if hasattr(each, "values")]
+    return "; ".join([*map(_comparison, levels.columns), *map(_caused, worded)])
+
+
+def _comparison(column: Any) -> str:
+    first, *rest = map(repr, column.values)
+    if len(rest) == 1:
+        return f"in {column.name} {first} counts as 0 and {rest[0]} as 1"
+    return f"in {column.name} {first} is what {', '.join(rest)} are compared with"
+
+
+def _caused(outcome: Any) -> str:
+    first, event, *others = map(repr, outcome.values)
+    if not others:
+        return _comparison(outcome)
+    return f"in {outcome.name} {event} is the event; {', '.join((first, *others))} end the time without it"
+
+
 def html_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """Return a table; the first column holds names, the others numbers.
 

@@ -15,6 +15,7 @@ from privstats.errors import DataError
 from privstats.plan.plan import Plan
 from privstats.plan.validity import Validity
 from privstats.review.drop_outs import drop_out_facts, plan_dropouts
+from privstats.review.masking_facts import masking_facts
 from privstats.review.special_facts import changed_devices, device_facts, facts_of_kind, warning_of_exact_sums
 
 _WEAK_EPSILON = 10.0
@@ -31,7 +32,7 @@ def facts(plan: Plan) -> list[str]:
     """
     return [
         *_warnings(plan),
-        *plan.masking.facts(),
+        *masking_facts(plan.masking),
         *_proofs(plan),
         *facts_of_kind(plan),
         *_trust(plan),

@@ -86,7 +86,7 @@ class Statistic:
         return 1 if self.degree else COUNT_SCALE
 
     @property
-    def kept(self) -> int:
+    def factor(self) -> int:
         """Wire steps per step of the exact sum as moments store it."""
         return 1 if self.divided else self.resolution
 
@@ -243,9 +243,9 @@ class Schema(ABC):
         return by_letter(self.table, statistic)[0].scale(self.scale)
 
     @property
-    @abstractmethod
     def record(self) -> str:
         """One record, as a phrase for data owners."""
+        return self.columns
 
     @property
     def class_names(self) -> tuple[str, ...] | None:

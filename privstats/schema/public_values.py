@@ -100,10 +100,10 @@ class Values:
     @property
     def real(self) -> NDArray[np.float64]:
         """The values as float64, exact for entries up to 2**53."""
-        return np.ldexp(self.whole, -self.exponent)
+        return np.ldexp(self.floats, -self.exponent)
 
     @cached_property
-    def whole(self) -> NDArray[np.float64]:
+    def floats(self) -> NDArray[np.float64]:
         """The integers as float64, exact and read-only, for products tile by tile."""
         values = self.integers.astype(np.float64)
         values.setflags(write=False)

@@ -11,7 +11,7 @@ replace them, as ``engines.journal`` does.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import TypeAlias, TypeVar
 
 import msgspec
@@ -23,24 +23,14 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 from privstats.errors import LocalProtocolError
-from privstats.files.signing import public_pem, read_private, relock_private, write_private
+from privstats.files.signing import public_pem
 from privstats.secagg.wire import PROTOCOL, prefix
 
 Entropy: TypeAlias = Callable[[int], bytes]
 
 CLASSICAL, HYBRID = "x25519", "mlkem768-x25519"
-RECORDED = (
-    "keys are agreed on by X25519 alone: whoever records every message and breaks X25519 later, as a large quantum "
-    "computer would, reads each party's sums, with no noise but what that party itself added"
-)
-"""What ``key_agreement = "x25519"`` does not promise; ``tests/secagg/test_recorded.py`` does it."""
-
-KEY_AGREEMENTS: Mapping[str, str] = {
-    CLASSICAL: RECORDED,
-    HYBRID: "keys are agreed on by X25519 and ML-KEM-768 together: whoever records every message and breaks X25519 "
-    "later reads no party's sums; signatures are Ed25519, which count only while the study runs",
-}
-"""What a plan can say of key agreement, and what each means, for the person who reviews the plan."""
+KEY_AGREEMENTS = (CLASSICAL, HYBRID)
+"""The values of a plan's ``key_agreement``."""
 
 
 def draw(entropy: Entropy, size: int) -> bytes:
@@ -92,6 +82,8 @@ class Identity:
             LocalProtocolError: the file cannot be read, others can read it, it holds something else, or the passphrase
                 is missing, wrong or too much.
         """
+        from privstats.files.locked_key import read_private
+
         key = read_private(path, passphrase, LocalProtocolError)
         return cls(key.private_bytes_raw())
 
@@ -107,6 +99,8 @@ class Identity:
             LocalProtocolError: the passphrase is not a text, or empty.
             PrivstatsError: the file exists already, or cannot be written.
         """
+        from privstats.files.locked_key import write_private
+
         write_private(path, self._key, passphrase, LocalProtocolError)
 
     @staticmethod
@@ -132,6 +126,8 @@ class Identity:
             >>> ps.secagg.Identity.load("ulm.pem", "correct horse battery staple").public == ulm.public
             True
         """
+        from privstats.files.locked_key import relock_private
+
         relock_private(path, passphrase, new, LocalProtocolError)
 
     @property

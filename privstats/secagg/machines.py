@@ -13,10 +13,10 @@ from belongs to ``dp``.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, Protocol, TypeAlias, runtime_checkable
+from typing import Protocol, TypeAlias
 
 from privstats.encoding import RingVector
 from privstats.encoding.ring import Group
@@ -63,70 +63,50 @@ class Masking(Protocol):
     @property
     def protocol(self) -> str:
         """The name in :data:`privstats.secagg.protocols.PROTOCOLS`."""
-        ...
 
     @property
     def steps(self) -> tuple[str, ...]:
         """The names of the steps, in order; opaque outside the protocol."""
-        ...
 
     @property
     def upload_step(self) -> str:
         """The step in which clients send their vectors; a client that vanishes before it is not in the sum."""
-        ...
 
     @property
     def clients(self) -> int:
         """Parties on the roster."""
-        ...
 
     @property
     def min_survivors(self) -> int:
         """The minimum number of clients in a revealed sum."""
-        ...
 
     @property
     def fewest_listed(self) -> int:
         """The minimum number of clients that must stay: a session with fewer ends without a sum."""
-        ...
 
     @property
     def ring(self) -> Group:
         """The ring of the summed vectors."""
-        ...
 
     @property
     def upload_bytes(self) -> int:
         """Size of a client's masked vector on the wire, in bytes."""
-        ...
 
     @property
     def digest(self) -> bytes:
         """32 bytes that stand for these parameters, the plan and the cryptographic suite."""
-        ...
 
     @property
     def failure(self) -> float:
         """Bound on the probability that masking shows more than the sum; the budget adds it to delta."""
-        ...
 
     @property
     def remedy(self) -> str:
         """The remedy for a plan with too large a :attr:`failure`, as the end of a sentence."""
-        ...
 
     @property
     def condition(self) -> str:
         """The assumption behind the promise, as the end of a sentence; empty if there is none."""
-        ...
-
-    def facts(self) -> list[str]:
-        """Return one sentence per fact, for the person who reviews a plan."""
-        ...
-
-    def numbers(self) -> dict[str, Any]:
-        """Return the facts for scripts: names and numbers, nested at will; infinities are allowed."""
-        ...
 
 
 ENDS = ("done", "failed")
@@ -138,62 +118,9 @@ OnUpload: TypeAlias = Callable[[bytes], None]
 Its method ``withdraw``, if it has one, is called when a machine is wiped before it sent anything."""
 
 
-@runtime_checkable
-class Shelving(Protocol):
-    """An aggregator that needs messages again later, and leaves them to a journal that holds them meanwhile.
-
-    Without a journal it keeps what it needs of them in memory.
-    """
-
-    fetch: Callable[[bytes], bytes]
-    """The message at a place; an error of it ends the machine in memory, and the journal has what it needs."""
-
-    def shelve(self, places: Mapping[int, bytes]) -> None:
-        """Note where the journal has these clients' messages, so that :meth:`export_shelved` omits them."""
-        ...
-
-    @property
-    def shelved(self) -> Iterable[bytes]:
-        """The places that are still needed."""
-        ...
-
-    def export_shelved(self, key: bytes) -> bytes:
-        """Return the sealed state, with references to shelved parts that :meth:`Aggregator.export` includes."""
-        ...
-
-
 def unshelved(_: bytes) -> bytes:
     """Refuse to fetch a message; a machine without its journal has this as :attr:`Shelving.fetch`."""
     raise LocalProtocolError("this machine's messages are in the journal that it was exported from: resume that")
-
-
-@runtime_checkable
-class Deferring(Protocol):
-    """An aggregator that may leave the sums of parts to others, and keeps their messages until each sum is in.
-
-    ``unsummed`` are the parts that wait, by number, with their senders; ``sealed`` gives bodies of one as they arrived,
-    each with the key that opens it alone. Sums come in any order; :meth:`sum_part` makes one here, and the end of the
-    step all that are missing.
-    """
-
-    defers: bool
-
-    @property
-    def unsummed(self) -> Mapping[int, tuple[int, ...]]:
-        """The senders of each part without a sum."""
-        ...
-
-    def sealed(self, number: int, senders: Sequence[int]) -> Sequence[Any]:
-        """Bodies of a part that waits."""
-        ...
-
-    def add_part_sum(self, number: int, packed: bytes) -> bool:
-        """Add a part's sum, once; whether it was awaited."""
-        ...
-
-    def sum_part(self, number: int) -> None:
-        """Add a part up here."""
-        ...
 
 
 def give_back(on_upload: OnUpload | None, uploaded: bytes) -> None:
@@ -247,58 +174,46 @@ class Peer(Protocol):
     @property
     def parameters(self) -> Masking:
         """The parameters that all parties agreed on."""
-        ...
 
     @property
     def index(self) -> int:
         """The machine's index on the roster."""
-        ...
 
     @property
     def step(self) -> str:
         """The step that the machine waits to open; ``"done"`` or ``"failed"`` at the end."""
-        ...
 
     @property
     def faults(self) -> tuple[RemoteProtocolError, ...]:
         """Faults of other parties that did not stop it."""
-        ...
 
     @property
     def ended(self) -> str:
         """The server's signed reason for ending the session early; empty unless it did."""
-        ...
 
     @property
     def answer(self) -> bytes:
         """The last answer, to be sent again where it may not have arrived; empty where none may leave."""
-        ...
 
     @property
     def charged(self) -> bool:
         """Whether its upload is charged, so that ``on_upload`` must be called before it is sent."""
-        ...
 
     @property
     def upload(self) -> bytes:
         """SHA-256 of the masked-vector message; empty until that may be sent."""
-        ...
 
     def start(self) -> list[tuple[str, bytes]]:
         """Return the messages it sends unprompted; an empty list where the protocol begins with the server."""
-        ...
 
     def receive(self, data: bytes | bytearray | memoryview) -> list[tuple[str, bytes]]:
         """Process one message from the server and return what to send; the same bytes get the same answer."""
-        ...
 
     def export(self, key: bytes) -> bytes:
         """Return the machine's state, sealed under the 32 bytes of ``key``."""
-        ...
 
     def discard(self) -> None:
         """End the session and wipe the secrets; then call ``withdraw`` of ``on_upload`` if nothing was sent."""
-        ...
 
 
 class Aggregator(Protocol):
@@ -307,85 +222,67 @@ class Aggregator(Protocol):
     @property
     def parameters(self) -> Masking:
         """The parameters that all parties agreed on."""
-        ...
 
     @property
     def roster(self) -> Roster:
         """The public identities of all parties."""
-        ...
 
     @property
     def noise_due(self) -> bool:
         """Whether the sum must not be published before noise is added to it."""
-        ...
 
     @property
     def steps(self) -> tuple[str, ...]:
         """The names of the steps, in order; opaque to an engine."""
-        ...
 
     @property
     def step(self) -> str:
         """The step that the server collects answers for; ``"done"`` or ``"failed"`` at the end."""
-        ...
 
     @property
     def waiting_for(self) -> frozenset[int]:
         """The clients that have not answered in this step."""
-        ...
 
     @property
     def outbox(self) -> Outbox:
         """The messages that opened this step, to be sent again to those who have not answered."""
-        ...
 
     @property
     def accepted(self) -> int:
         """Number of accepted messages; it grows with each message that must be stored, so not with a repeat."""
-        ...
 
     @property
     def faults(self) -> tuple[RemoteProtocolError, ...]:
         """Faults of clients."""
-        ...
 
     @property
     def result(self) -> tuple[RingVector, tuple[int, ...]]:
         """The sum and the clients that it is over."""
-        ...
 
     @property
     def openings(self) -> Mapping[int, Opening]:
         """Opened layers of noise in the sum, by client; empty where the protocol or the plan has none."""
-        ...
 
     def awaits(self, client: int) -> bool:
         """Return whether the client's answer to this step is still to come."""
-        ...
 
     def start(self) -> Outbox:
         """Return the messages that open the session."""
-        ...
 
     def receive(self, sender: int, data: bytes | bytearray | memoryview) -> Outbox:
         """Record one answer and return what to send, which may be empty."""
-        ...
 
     def step_status(self) -> StepStatus:
         """Return the clients that have answered, those that have not, and whether closing now would end the session."""
-        ...
 
     def end_step(self) -> Outbox:
         """Close the step with the clients that answered, and return the messages that open the next."""
-        ...
 
     def abandon(self, code: str = ...) -> Outbox:
         """End the session, if it has not ended, with a code of the protocol; return the messages for the clients."""
-        ...
 
     def export(self, key: bytes) -> bytes:
         """Return the machine's state, sealed under the 32 bytes of ``key``."""
-        ...
 
 
 ROOT_BYTES = 32

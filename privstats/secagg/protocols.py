@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from privstats.encoding.ring import Group
 from privstats.errors import LocalProtocolError
@@ -23,6 +23,9 @@ from privstats.secagg.keys import CLASSICAL, HYBRID, Identity
 from privstats.secagg.machines import Aggregator, Masking, OnUpload, Peer
 from privstats.secagg.roster import Roster
 from privstats.tables import LazyRows
+
+if TYPE_CHECKING:
+    from privstats.secagg.upload.checks import EarlyCheck
 
 
 class ParametersKind(Protocol):
@@ -41,7 +44,6 @@ class ParametersKind(Protocol):
         noisy_helpers: bool,
     ) -> Masking:
         """Return the cheapest parameters that keep the promise for this cohort; ``PlanError`` if there are none."""
-        ...
 
 
 class PeerKind(Protocol):
@@ -49,11 +51,9 @@ class PeerKind(Protocol):
 
     def __call__(self, *args: Any, **named: Any) -> Peer:
         """A fresh machine: ``(parameters, vector, *, index, identity, roster, entropy, on_upload)``, and the panel."""
-        ...
 
     def check_place(self, parameters: Any, *, index: int, identity: Identity, roster: Roster) -> object:
         """Raise ``LocalProtocolError`` if such a client is impossible, before any budget is spent on it."""
-        ...
 
     def resume(
         self,
@@ -68,7 +68,6 @@ class PeerKind(Protocol):
         on_upload: OnUpload | None = ...,
     ) -> Peer:
         """Return the machine that ``export`` sealed."""
-        ...
 
 
 class AggregatorKind(Protocol):
@@ -76,29 +75,11 @@ class AggregatorKind(Protocol):
 
     def __call__(self, *args: Any, **named: Any) -> Aggregator:
         """A fresh machine: ``(parameters, *, roster, noise_due)``, and further arguments of its protocol."""
-        ...
 
     def resume(
         self, sealed: bytes, key: bytes, *, parameters: Any, roster: Roster, identity: Identity, threads: int = ...
     ) -> Aggregator:
         """Return the machine that ``export`` sealed."""
-        ...
-
-
-class EarlyReports(Protocol):
-    """The check of a client's one message by its first bytes, before a carrier reads on."""
-
-    def report_bytes(self, sender: int) -> int:
-        """Return the length of this sender's message, exactly."""
-        ...
-
-    def head_bytes(self, sender: int) -> int:
-        """Return the length of the first bytes that :meth:`check` reads."""
-        ...
-
-    def check(self, sender: int, head: bytes | bytearray | memoryview, signature: bytes) -> None:
-        """Require the sender's signature; raises ``wire.Refusal``."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -120,7 +101,7 @@ class Machines:
     ``early`` builds from ``(parameters, context, publics)`` the check of a client's one message by its first bytes;
     None where clients exchange messages.
 
-    ``sum_part`` computes from ``(ring, bodies, openers)`` the packed sum of a part that a ``machines.Deferring``
+    ``sum_part`` computes from ``(ring, bodies, openers)`` the packed sum of a part that a ``Deferring`` server
     defers; None where no machine can defer.
     """
 
@@ -133,7 +114,7 @@ class Machines:
     keys: type | None = None
     prove_excluded: Callable[..., bytes] | None = None
     check_opening: Callable[..., None] | None = None
-    early: Callable[..., EarlyReports] | None = None
+    early: Callable[..., EarlyCheck] | None = None
     sum_part: Callable[[Group, bytes, bytes], bytes] | None = None
 
 
@@ -193,9 +174,9 @@ def _split() -> MaskingProtocol:
 
 def _split_machines() -> Machines:
     from privstats.secagg.upload import messages
+    from privstats.secagg.upload.checks import EarlyCheck
     from privstats.secagg.upload.client import Client
     from privstats.secagg.upload.deferred import sum_part
-    from privstats.secagg.upload.early import EarlyCheck
     from privstats.secagg.upload.helper import Helper
     from privstats.secagg.upload.helper_keys import HelperKeys
     from privstats.secagg.upload.leader import Leader

@@ -16,11 +16,9 @@ import os
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from privstats.errors import LocalProtocolError
-from privstats.files.atomic import atomic_write
 from privstats.files.signing import require_order
 from privstats.secagg.keys import Entropy, Identity, draw, require_identity
 from privstats.secagg.wire import index, labelled
@@ -245,10 +243,9 @@ class Roster:
         Raises:
             PrivstatsError: the file cannot be written.
         """
-        binary = Path(path).suffix == ".bin"
-        from privstats.secagg.roster_file import packed
+        from privstats.secagg.roster_file import write
 
-        atomic_write(path, packed(self._listed) if binary else self.to_toml().encode())
+        write(path, self._listed)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Roster:

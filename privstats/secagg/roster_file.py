@@ -18,7 +18,7 @@ from typing import Any, Final
 import tomli_w
 
 from privstats.errors import LocalProtocolError
-from privstats.files.atomic import read_bounded
+from privstats.files.atomic import atomic_write, read_bounded
 from privstats.files.text import toml_tables
 from privstats.secagg.wire import HASH_BYTES
 
@@ -87,6 +87,16 @@ def packed(listed: Listed) -> bytes:
     names = "".join(f"{name}\n" for name in listed.names).encode()
     content = b"".join([_MAGIC, len(head).to_bytes(_LENGTH_BYTES, "big"), head, *listed.publics, names])
     return content + hashlib.sha256(content).digest()
+
+
+def write(path: str | os.PathLike[str], listed: Listed) -> None:
+    """Write a roster's file: in bytes where it is called ``*.bin``, else as text.
+
+    Raises:
+        PrivstatsError: the file cannot be written.
+    """
+    binary = Path(path).suffix == ".bin"
+    atomic_write(path, packed(listed) if binary else written(listed).encode())
 
 
 def read(path: str | os.PathLike[str]) -> Listed:

@@ -24,30 +24,24 @@ class Claim(Protocol):
     @property
     def statement(self) -> Any:
         """The statement about a vector, as provers and verifiers read it."""
-        ...
 
     @property
     def size(self) -> int:
         """Entries of a vector."""
-        ...
 
     @property
     def upload_bytes(self) -> int:
         """Size in bytes of a masked vector with its proof."""
-        ...
 
     @property
     def answer_bytes(self) -> int:
         """Size in bytes of a helper's answer to one report's proof."""
-        ...
 
     def stated_in(self, group: Group) -> tuple[object, ...]:
         """Return the values that represent the claim and its group in the digest of parameters."""
-        ...
 
     def scheme(self, group: Group, helpers: int, context: bytes) -> Any:
         """Return the masking scheme of a run with reports that prove the claim."""
-        ...
 
     def check_vector(self, vector: RingVector) -> None:
         """Refuse a vector that a client's report could not prove, before anything is sent.
@@ -55,7 +49,6 @@ class Claim(Protocol):
         Raises:
             DataError: it does not keep the statement.
         """
-        ...
 
     def is_signed(self, body: bytearray, context: bytes, sender: int, commits: bytes, parts: bytes) -> bool:
         """Return whether the client signed the parts of this share of the leader.
@@ -63,7 +56,6 @@ class Claim(Protocol):
         Raises:
             ValueError: a word of it is no element of the field.
         """
-        ...
 
     def words(self, column: bytes | memoryview) -> Words:
         """Little-endian words as elements.
@@ -71,8 +63,6 @@ class Claim(Protocol):
         Raises:
             ValueError: one of them is no element of the field.
         """
-        ...
 
     def add(self, words: Words, more: Words) -> Words:
         """Return the sum in the field, entry by entry."""
-        ...

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from privstats.ledger.charges import withdraw as withdraw
     from privstats.ledger.charges import withdraw_run as withdraw_run
     from privstats.session.local import LocalParties as LocalParties
+    from privstats.session.local import aggregate_unmasked as aggregate_unmasked
     from privstats.session.local import local_parties as local_parties
     from privstats.session.machines import Contribution as Contribution
     from privstats.session.machines import client as client
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
     from privstats.session.machines import on_upload as on_upload
     from privstats.session.machines import server as server
     from privstats.session.noise import helper_noise as helper_noise
-    from privstats.session.unmasked import aggregate_unmasked as aggregate_unmasked
     from privstats.session.unmasked import release as release
 else:
     __getattr__, __dir__ = lazy_names(__name__)

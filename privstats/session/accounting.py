@@ -45,7 +45,11 @@ class Account(ABC):
 
     @abstractmethod
     def spend(self, plan: Plan, run: bytes) -> Spend:
-        """Spend a session, or return its entry if it was spent before."""
+        """Spend a session, or return its entry if it was spent before.
+
+        Raises:
+            LedgerError: the run has no name, its name is used up, or the cap would be exceeded; nothing is spent then.
+        """
 
     @abstractmethod
     def finish(self, plan: Plan, run: bytes, upload: bytes) -> None:
@@ -92,20 +96,11 @@ def register_run(plan: Plan, charge: Account, roster: secagg.Roster) -> Spend:
     """Accept the run's number, then spend a party's part of the run.
 
     Raises:
-        LedgerError: the run's number is not the next one for its members, or as for :func:`spend`.
+        LedgerError: the run's number is not the next one for its members, or as for :meth:`Account.spend`.
     """
     if roster.counter is not None:
         charge.ledger.accept_counter(roster.members, roster.counter, roster.run)
-    return spend(plan, charge, roster.run)
-
-
-def spend(plan: Plan, charge: Account, run: bytes) -> Spend:
-    """Spend a session in the ledger, or return its entry if it was spent before.
-
-    Raises:
-        LedgerError: the run has no name, its name is used up, or the cap would be exceeded; nothing is spent then.
-    """
-    return charge.spend(plan, run)
+    return charge.spend(plan, roster.run)
 
 
 def charged(plan: Plan, charge: Account | None, run: bytes, make: Callable[[], _Result]) -> _Result:
@@ -116,13 +111,13 @@ def charged(plan: Plan, charge: Account | None, run: bytes, make: Callable[[], _
     noise; the first to end is the release, and the others are refused.
 
     Raises:
-        LedgerError: as for :func:`spend`; or another call has ended under the same spend, or it was withdrawn. The
+        LedgerError: as for ``spend``; or another call has ended under the same spend, or it was withdrawn. The
             release or abort is discarded then, and the error does not contain it.
         AggregationError: ``make`` aborted; the ledger has recorded the abort.
     """
     if charge is None:
         return make()
-    entry = spend(plan, charge, run or os.urandom(_FRESH_RUN_BYTES))
+    entry = charge.spend(plan, run or os.urandom(_FRESH_RUN_BYTES))
     if charge.per_round:
         return make()
     outcome: _Result | AggregationError
@@ -165,8 +160,3 @@ class LedgerCallback:
             LedgerError: the run is not in the ledger, or the file failed.
         """
         self.charge.withdraw(self.plan, self.run)
-
-
-def on_upload(plan: Plan, charge: Account, run: bytes) -> LedgerCallback:
-    """Return the callback of a client that was resumed from its journal; see :class:`LedgerCallback`."""
-    return LedgerCallback(plan, charge, run)

@@ -1,4 +1,4 @@
-"""Build all machines of one session in one process, for simulations and tests."""
+"""Run a session in one process, with all its machines or without masks, for simulations and tests."""
 
 from __future__ import annotations
 
@@ -7,13 +7,18 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from privstats import secagg
+from privstats.encoding import RingVector
+from privstats.errors import DataError
 from privstats.moments import Moments
 from privstats.plan import Plan
-from privstats.randomness import Generator, checked
-from privstats.secagg.machines import Aggregator, Peer
+from privstats.randomness import SEED_BYTES, Generator, checked
+from privstats.release import Release
+from privstats.secagg.machines import Aggregator, Opening, Peer, layer_seeds, opened_layers, opening
 from privstats.secagg.protocols import protocol_of
-from privstats.session.machines import Contribution, client, helper, in_ring, server
-from privstats.session.validation import required_survivors
+from privstats.session.machines import Contribution, as_contribution, client, helper, server
+from privstats.session.noise import helper_noise
+from privstats.session.unmasked import release
+from privstats.session.validation import require_plan, required_survivors, type_name
 
 
 @dataclass(frozen=True)
@@ -94,3 +99,69 @@ def _with_stand_ins(
     vectors = [in_ring(plan, part, rng, index) for index, part in enumerate(parts)]
     plan = replace(plan, panel=tuple(each.public.hex() for each in members))
     return plan, [Contribution(plan.digest, vector) for vector in vectors]
+
+
+def aggregate_unmasked(
+    plan: Plan, parts: Sequence[Moments | Contribution | RingVector], rng: Generator | None = None
+) -> Release:
+    """Release the sum of unmasked contributions, without a masking protocol.
+
+    For experiments, audits and tests, never for production: the caller sees every part, and no ledger is charged.
+
+    Args:
+        plan: the plan.
+        parts: one per client, in the order of the roster: measured moments (a new contribution is built from them), a
+            contribution (it is used up) or a vector of the plan's ring. Clients without a part count as vanished.
+        rng: a generator for shares and central noise; the operating system's when omitted. A reproducible one marks the
+            release.
+
+    Raises:
+        DataError: not a plan, not a list, or a part that does not fit the plan.
+        ReleaseError: fewer parts than ``min_survivors``, or more than clients.
+        AggregationError: as for :func:`release`.
+
+    Example:
+        >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)
+        >>> plan = ps.Plan(schema=schema, cohort=ps.Cohort(2, 2, 10), privacy=ps.NoPrivacy())
+        >>> parts = [ps.measure(schema, [[0.5, 0.0]], [0]), ps.measure(schema, [[0.0, 0.25]], [1])]
+        >>> ps.session.aggregate_unmasked(plan, parts).moments.A.tolist()
+        [[0.5, 0.0], [0.0, 0.25]]
+    """
+    require_plan(plan)
+    rng = checked(rng, allow_reproducible=True)
+    if not isinstance(parts, Sequence):
+        raise DataError(f"parts must be a list with one part per client, got {type_name(parts)}; put it into a list")
+    total = plan.ring.zeros()
+    openings: dict[int, Opening] = {}
+    for index, part in enumerate(parts):
+        mine = part if isinstance(part, RingVector) else as_contribution(plan, part, rng, index)
+        if isinstance(mine, Contribution) and mine.noise_root:
+            openings[index] = opened_among(plan, mine, len(parts))
+        total.add(in_ring(plan, mine, rng, index))
+    draw = helper_noise(plan)
+    if draw is not None:
+        for _ in range(plan.helpers):
+            total.add(draw(rng.bytes(SEED_BYTES)))
+    survivors = tuple(range(len(parts)))
+    return release(plan, total, survivors, rng, charge="uncharged", openings=openings, allow_reproducible=True)
+
+
+def opened_among(plan: Plan, part: Contribution, survivors: int) -> Opening:
+    """Return the layers that a client opens in a sum of ``survivors`` clients, all of which proved to take part.
+
+    This is for sums without a masking protocol; a machine of the protocol opens the layers that its own view allows.
+    """
+    levels = () if plan.noise is None else plan.noise.levels
+    if not levels or not part.noise_root:
+        raise DataError("this contribution has no layers of noise to open")
+    count = opened_layers(levels, survivors)
+    return Opening(levels[count], layer_seeds(opening(part.noise_root, len(levels) - 1, count), count))
+
+
+def in_ring(plan: Plan, part: Moments | Contribution | RingVector, rng: Generator, index: int) -> RingVector:
+    """Return a part as a vector; a contribution is used up."""
+    if isinstance(part, RingVector):
+        if part.ring != plan.ring:
+            raise DataError("a part is a vector of another ring than the plan's; encode it with plan.ring")
+        return part
+    return as_contribution(plan, part, rng, index).take()

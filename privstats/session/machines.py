@@ -21,12 +21,11 @@ from privstats.plan import Plan
 from privstats.randomness import Generator, checked
 from privstats.secagg.machines import Aggregator, Peer
 from privstats.secagg.protocols import protocol_of
-from privstats.session import accounting
 from privstats.session.accounting import Account, Charging, LedgerCallback, charge_of, register_run
 from privstats.session.noise import client_noise, helper_noise
 from privstats.session.validation import (
     list_arguments,
-    needs_whole_list,
+    needs_full_list,
     panel_argument,
     require_keys,
     require_moments,
@@ -341,7 +340,7 @@ def server(
         panel_arguments["allow_reproducible"] = allow_reproducible
         return make(plan.masking, roster=roster, noise_due=due, keys=keys, **panel_arguments)
     require_party(identity, roster)
-    listed = {"whole": True} if needs_whole_list(plan) else {}
+    listed = {"whole": True} if needs_full_list(plan) else {}
     return make(plan.masking, roster=roster, noise_due=due, identity=identity, entropy=entropy, **listed)
 
 
@@ -394,16 +393,7 @@ def on_upload(plan: Plan, roster: secagg.Roster, charge: Account) -> LedgerCallb
         >>> callable(ps.session.on_upload(plan, roster, charge))  # JournaledClient.resume takes it
         True
     """
-    return accounting.on_upload(plan, charge, roster.run)
-
-
-def in_ring(plan: Plan, part: Moments | Contribution | RingVector, rng: Generator, index: int) -> RingVector:
-    """Return a part as a vector; a contribution is used up."""
-    if isinstance(part, RingVector):
-        if part.ring != plan.ring:
-            raise DataError("a part is a vector of another ring than the plan's; encode it with plan.ring")
-        return part
-    return as_contribution(plan, part, rng, index).take()
+    return LedgerCallback(plan, charge, roster.run)
 
 
 def as_contribution(plan: Plan, part: Moments | Contribution, rng: Generator, index: int) -> Contribution:

@@ -12,15 +12,13 @@ from collections.abc import Mapping, Sequence
 from privstats import dp
 from privstats.encoding import RingVector
 from privstats.errors import DataError
-from privstats.moments import Moments
 from privstats.plan import Plan, check_plausible
 from privstats.randomness import SEED_BYTES, Generator, checked
 from privstats.release import Release, require_survivors
-from privstats.secagg.machines import Opening, layer_seeds, opened_layers, opening
+from privstats.secagg.machines import Opening
 from privstats.session.accounting import Charging, charge_of, charged
-from privstats.session.machines import Contribution, as_contribution, in_ring
-from privstats.session.noise import helper_noise, with_central_noise, without_excess
-from privstats.session.validation import require_plan, type_name
+from privstats.session.noise import with_central_noise, without_excess
+from privstats.session.validation import require_plan
 
 
 def release(
@@ -129,60 +127,3 @@ def _drawn(
         vector, rare = dp.without_rare(plan.layout, vector, plan.min_count, plan.merge)
     known = (rng.reproducible or total.reproducible) and plan.noise is not None
     return Release(plan, vector, survivors, rare, reproducible=known, left_for=left_for)
-
-
-def aggregate_unmasked(
-    plan: Plan, parts: Sequence[Moments | Contribution | RingVector], rng: Generator | None = None
-) -> Release:
-    """Release the sum of unmasked contributions, without a masking protocol.
-
-    For experiments, audits and tests, never for production: the caller sees every part, and no ledger is charged.
-
-    Args:
-        plan: the plan.
-        parts: one per client, in the order of the roster: measured moments (a new contribution is built from them), a
-            contribution (it is used up) or a vector of the plan's ring. Clients without a part count as vanished.
-        rng: a generator for shares and central noise; the operating system's when omitted. A reproducible one marks the
-            release.
-
-    Raises:
-        DataError: not a plan, not a list, or a part that does not fit the plan.
-        ReleaseError: fewer parts than ``min_survivors``, or more than clients.
-        AggregationError: as for :func:`release`.
-
-    Example:
-        >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)
-        >>> plan = ps.Plan(schema=schema, cohort=ps.Cohort(2, 2, 10), privacy=ps.NoPrivacy())
-        >>> parts = [ps.measure(schema, [[0.5, 0.0]], [0]), ps.measure(schema, [[0.0, 0.25]], [1])]
-        >>> ps.session.aggregate_unmasked(plan, parts).moments.A.tolist()
-        [[0.5, 0.0], [0.0, 0.25]]
-    """
-    require_plan(plan)
-    rng = checked(rng, allow_reproducible=True)
-    if not isinstance(parts, Sequence):
-        raise DataError(f"parts must be a list with one part per client, got {type_name(parts)}; put it into a list")
-    total = plan.ring.zeros()
-    openings: dict[int, Opening] = {}
-    for index, part in enumerate(parts):
-        mine = part if isinstance(part, RingVector) else as_contribution(plan, part, rng, index)
-        if isinstance(mine, Contribution) and mine.noise_root:
-            openings[index] = opened_among(plan, mine, len(parts))
-        total.add(in_ring(plan, mine, rng, index))
-    draw = helper_noise(plan)
-    if draw is not None:
-        for _ in range(plan.helpers):
-            total.add(draw(rng.bytes(SEED_BYTES)))
-    survivors = tuple(range(len(parts)))
-    return release(plan, total, survivors, rng, charge="uncharged", openings=openings, allow_reproducible=True)
-
-
-def opened_among(plan: Plan, part: Contribution, survivors: int) -> Opening:
-    """Return the layers that a client opens in a sum of ``survivors`` clients, all of which proved to take part.
-
-    This is for sums without a masking protocol; a machine of the protocol opens the layers that its own view allows.
-    """
-    levels = () if plan.noise is None else plan.noise.levels
-    if not levels or not part.noise_root:
-        raise DataError("this contribution has no layers of noise to open")
-    count = opened_layers(levels, survivors)
-    return Opening(levels[count], layer_seeds(opening(part.noise_root, len(levels) - 1, count), count))

@@ -98,7 +98,7 @@ def required_survivors(plan: Plan) -> tuple[int, ...] | None:
     return plan.schema.among
 
 
-def needs_whole_list(plan: Plan) -> bool:
+def needs_full_list(plan: Plan) -> bool:
     """Return whether the sum is compared with others over its list: the first sum of an alignment without noise, or a
     round."""
     return required_survivors(plan) is not None or (plan.schema.followed and plan.noise is None)
@@ -116,7 +116,7 @@ def list_arguments(plan: Plan, agreed: Sequence[int] | None) -> dict[str, Any]:
     """
     among = required_survivors(plan)
     if among is None:
-        return {"whole": True} if needs_whole_list(plan) else {}
+        return {"whole": True} if needs_full_list(plan) else {}
     if agreed is None or tuple(agreed) != among:
         raise LocalProtocolError(
             "this round is over the clients of an earlier sum: give agreed=client.agreed of the machine that this "

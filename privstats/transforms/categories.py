@@ -52,12 +52,12 @@ class Declared:
         gone = readings.missing
         if len(self._gaps.numbers) or self._gaps.texts:
             gone |= self._gaps.places_of(readings) >= 0
-        codes = self._given(readings)
+        codes = self._codes_of(readings)
         unread = int((np.isnan(codes) & ~gone).sum())
         codes[gone] = np.nan
         return codes, unread
 
-    def _given(self, readings: Readings) -> NDArray[np.float64]:
+    def _codes_of(self, readings: Readings) -> NDArray[np.float64]:
         raise NotImplementedError
 
 
@@ -135,7 +135,7 @@ class Categories(Declared):
         """The values, as records are compared with them."""
         return Listed.of(self.values)
 
-    def _given(self, readings: Readings) -> NDArray[np.float64]:
+    def _codes_of(self, readings: Readings) -> NDArray[np.float64]:
         places = self.listed.places_of(readings).astype(np.float64)
         places[places < 0] = np.nan if self.is_scale else len(self.values)
         return places

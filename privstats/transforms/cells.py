@@ -94,7 +94,7 @@ def _numeric(column: Numeric | Dates, shape: Shape) -> Block:
     cuts, places = np.array(edges), max(shape.signs, len(edges))
     parts, marks = shape.columns * (1 + shape.ramp), cuts
     q = step_of(shape.bits, parts * len(edges))
-    labels = [f"{column.name} >= {column.said(edge)}" for edge in column.edges or ()]
+    labels = [f"{column.name} >= {column.edge_text(edge)}" for edge in column.edges or ()]
     labels += [f"{column.name}: place {place + 1}" for place in range(len(labels), places)]
     if shape.ramp:
         steps = _even(edges)
@@ -179,7 +179,7 @@ class Cells(Transform):
         >>> cells = ps.Cells((ps.Numeric("age", (40, 65)), ps.Categories("sex", ("f", "m"))), signs=2)
         >>> cells.names
         ('age >= 40', 'age >= 65', 'age: ramp', 'age: missing', 'sex: m', 'sex: missing')
-        >>> cells.whole(cells.codes({"age": [50, None], "sex": ["f", "m"]})).tolist()
+        >>> cells.grid_rows(cells.codes({"age": [50, None], "sex": ["f", "m"]})).tolist()
         [[1448, -1448, -256, 0, -2896, 0], [0, 0, 0, 2896, 2896, 0]]
     """
 
@@ -301,7 +301,7 @@ class Cells(Transform):
         """Integer entries of each column's cells, ``(cells, entries)``: public; the last cell is a gap."""
         return tuple(block.table for block in self._blocks)
 
-    def whole(self, codes: NDArray[np.float64]) -> NDArray[np.int64]:
+    def grid_rows(self, codes: NDArray[np.float64]) -> NDArray[np.int64]:
         """Rows in grid steps, int64 ``(n, width)``, each of norm at most 2**bits.
 
         Raises:

@@ -61,11 +61,11 @@ class Numeric(Declared):
         if not isinstance(self.unit, str) or not (self.unit + " ").isprintable() or len(self.unit) > _LONGEST_UNIT:
             raise SchemaError(f"unit of {self.name} must be a text of at most {_LONGEST_UNIT} characters, like 'mg/dl'")
 
-    def said(self, edge: float) -> str:
+    def edge_text(self, edge: float) -> str:
         """A cut point as people write it."""
         return f"{edge:.15g}"
 
-    def _given(self, readings: Readings) -> NDArray[np.float64]:
+    def _codes_of(self, readings: Readings) -> NDArray[np.float64]:
         return _at_edges(readings.numbers, self.edges)
 
 
@@ -103,7 +103,7 @@ class Dates(Declared):
         object.__setattr__(self, "edges", _checked_edges(self.name, self.edges, _day_of))
         self.settle_gaps(self.gaps)
 
-    def said(self, edge: float) -> str:
+    def edge_text(self, edge: float) -> str:
         """A cut point as people write it."""
         try:
             at = _EPOCH + timedelta(days=edge)
@@ -111,7 +111,7 @@ class Dates(Declared):
             return f"day {edge:.15g}"
         return at.date().isoformat() if edge.is_integer() else at.isoformat()
 
-    def _given(self, readings: Readings) -> NDArray[np.float64]:
+    def _codes_of(self, readings: Readings) -> NDArray[np.float64]:
         return _at_edges(readings.each([*map(days_of, readings.spoken)], nothing=math.nan), self.edges)
 
 
@@ -139,7 +139,7 @@ class Truth(Declared):
         settle_name(self)
         self.settle_gaps(self.gaps)
 
-    def _given(self, readings: Readings) -> NDArray[np.float64]:
+    def _codes_of(self, readings: Readings) -> NDArray[np.float64]:
         return np.where((readings.numbers == 0) | (readings.numbers == 1), readings.numbers, np.nan)
 
 

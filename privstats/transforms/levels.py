@@ -115,30 +115,10 @@ class Levels(Transform):
         """The declaration of a column; None where it holds numbers."""
         return next((each for each in self.columns if each.name == name), None)
 
-    @property
-    def said(self) -> str:
-        """The declaration in words, for data owners."""
-        worded = [each for each in self.outcomes if isinstance(each, Categories)]
-        return "; ".join([*map(_comparison, self.columns), *map(_caused, worded)])
-
     def plain_table(self) -> dict[str, Any]:
         """The fields as a plan file holds them: columns as tables with their kind."""
         tables = {name: [table_of(each) for each in getattr(self, name)] for name in ("columns", "outcomes")}
         return {**tables, "spread": list(self.spread)} if self.spread else tables
-
-
-def _comparison(column: Categories) -> str:
-    first, *rest = map(repr, column.values)
-    if len(rest) == 1:
-        return f"in {column.name} {first} counts as 0 and {rest[0]} as 1"
-    return f"in {column.name} {first} is what {', '.join(rest)} are compared with"
-
-
-def _caused(outcome: Categories) -> str:
-    first, event, *others = map(repr, outcome.values)
-    if not others:
-        return _comparison(outcome)
-    return f"in {outcome.name} {event} is the event; {', '.join((first, *others))} end the time without it"
 
 
 def _checked_places(places: Any, several: tuple[Categories, ...]) -> tuple[int, ...]:

@@ -141,7 +141,7 @@ def _quartiles(column: Numeric | Dates, known: NDArray[np.float64]) -> str:
     places = np.quantile(known, [0.25, 0.5, 0.75], method="inverted_cdf")
     if isinstance(column, Dates):
         places = np.floor(places)
-    return " | ".join(column.said(float(each)) for each in places)
+    return " | ".join(column.edge_text(float(each)) for each in places)
 
 
 def _shares(column: Column, codes: NDArray[np.float64]) -> str:

@@ -189,7 +189,7 @@ def test_a_value_counts_in_the_cell_that_its_signs_say() -> None:
     ):
         record = {"age": [value], "sodium": [value], "ill": [1], "ward": ["a"]}
         counted = ps.measure(schema, record, unreadable="leave out").T[schema.place(("age",))].tolist()
-        signs = closed.whole(closed.codes(record))[0][closed.blocks[0]][: len(edges)]
+        signs = closed.grid_rows(closed.codes(record))[0][closed.blocks[0]][: len(edges)]
         place = len(counted) - 1 if not signs.any() else int((signs > 0).sum())
         assert counted[place] == 1, value
 

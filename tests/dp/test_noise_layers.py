@@ -163,8 +163,8 @@ def test_a_plan_for_the_fewest_of_twelve_releases_what_one_for_all_twenty_does()
     kept = plan_of(ps.Cohort(20, 12, 1_000, 1), excess_noise="kept")
     assert roomy.noise.released_sigma(20) == pytest.approx(strict.noise.released_sigma(20), rel=1e-9)
     assert kept.noise.released_sigma(20)["A"] > 1.3 * strict.noise.released_sigma(20)["A"]
-    assert roomy.noise.left_sigma([20] * 20) == pytest.approx(roomy.noise.released_sigma(20))
-    assert roomy.noise.left_sigma([12] * 12) == pytest.approx(kept.noise.released_sigma(12))
+    assert roomy.noise.sigma_at_levels([20] * 20) == pytest.approx(roomy.noise.released_sigma(20))
+    assert roomy.noise.sigma_at_levels([12] * 12) == pytest.approx(kept.noise.released_sigma(12))
     for honest in range(11, 20):
         assert roomy.noise.released_epsilon(honest) <= PROMISE.epsilon * (1 + 1e-9)
         assert roomy.noise.released_epsilon(honest) >= kept.noise.released_epsilon(honest) * (1 - 1e-9)

@@ -50,7 +50,7 @@ def lying(path: Path) -> Path:
 
 READERS: dict[str, Callable[[Path], object]] = {
     "read_archive": lambda path: read_archive(path, "X y"),
-    "a record file": lambda path: RecordFile(path).whole(),
+    "a record file": lambda path: RecordFile(path).all_records(),
     "a stream's batch": read_batch,
     "known inputs": lambda path: known_inputs(path, plan_of().schema),
     "an attack's records": lambda path: from_file(plan_of(), path, Generator(bytes(32))),

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from privstats.errors import LocalProtocolError, PrivstatsError
 from privstats.files import locked_key
-from privstats.files.locked_key import COST, is_stretched, locked_pem
-from privstats.files.signing import is_weakly_locked
+from privstats.files.locked_key import COST, is_stretched, is_weakly_locked, locked_pem
 from privstats.secagg import Identity
 from tests.faults import full_disk
 

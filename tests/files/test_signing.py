@@ -10,7 +10,8 @@ from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, generate_pri
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from privstats.errors import LocalProtocolError, PrivstatsError, ReleaseError
-from privstats.files.signing import Named, Signs, public_key, read_public, signing_key, verify
+from privstats.files.locked_key import read_public
+from privstats.files.signing import Named, Signs, public_key, signing_key, verify
 from privstats.secagg import Identity
 
 SEED = bytes(range(32))

@@ -17,7 +17,7 @@ GERMAN = {"encoding": "cp1252", "separator": ";", "decimal": ","}
 
 
 def whole(path: Path, **how):
-    return RecordFile(path, "ill", **how).whole(("größe", "crp"), unreadable="leave out")
+    return RecordFile(path, "ill", **how).all_records(("größe", "crp"), unreadable="leave out")
 
 
 @pytest.mark.parametrize(
@@ -92,7 +92,7 @@ def test_what_no_file_is_written_in_is_refused(how, told):
 def test_a_first_record_in_the_place_of_names_is_not_told(first, tmp_path):
     (tmp_path / "t.csv").write_text(f"{first}\n1,2,3\n")
     with pytest.raises(DataError) as refused:
-        RecordFile(tmp_path / "t.csv", "ill").whole()
+        RecordFile(tmp_path / "t.csv", "ill").all_records()
     said = str(refused.value).replace(str(tmp_path), "")
     assert not [value for value in first.split(",") if len(value) > 1 and value in said]
 

@@ -32,7 +32,7 @@ def test_what_is_written_is_read(kind, y, tmp_path):
         frame(y).to_parquet(path)
     else:
         frame(y).to_csv(path, index=False)
-    found = RecordFile(path, "tree").whole(COLUMNS)
+    found = RecordFile(path, "tree").all_records(COLUMNS)
     np.testing.assert_array_equal(found.X, X)
     np.testing.assert_array_equal(found.y, y)
     assert found.y.dtype.kind == np.asarray(y.tolist()).dtype.kind
@@ -126,12 +126,12 @@ def test_a_word_in_one_record_moves_no_row_that_is_not_finite_across_a_split(kin
     """1,311 of 4,000 rows with an infinity, or the NaN of 0 / 0, changed sides beside one word."""
     lost = np.array([-np.nan, np.inf, -np.inf, np.nan], kind)
     rows = np.column_stack([np.resize(lost, 200), np.arange(200) / 8, np.full(200, -0.0)]).astype(kind)
-    sides = Records(rows, np.arange(200)).kept_out(0.5, 7).y
+    sides = Records(rows, np.arange(200)).held_out(0.5, 7).y
     objects = np.vstack([rows.astype(object), np.array([["word", 0.5, 0.5]], object)])
-    beside = Records(objects, np.arange(201)).kept_out(0.5, 7).y
+    beside = Records(objects, np.arange(201)).held_out(0.5, 7).y
     assert [place for place in beside if place < 200] == sides.tolist()
     hidden = np.ma.array(np.where(np.isfinite(rows), rows, 9), mask=~np.isfinite(rows))
-    assert Records(hidden, np.arange(200)).kept_out(0.5, 7).y.tolist() == sides.tolist()
+    assert Records(hidden, np.arange(200)).held_out(0.5, 7).y.tolist() == sides.tolist()
 
 
 FINITE = [1, 3, 4, 7, 9, 12, 14, 15, 18, 20, 23, 25, 26, 29, 31]
@@ -142,8 +142,8 @@ def test_a_split_of_finite_rows_stays_as_it_is():
     """A note beside a file names the split of a head's sums, so a later version must find the same records."""
     rows = (np.arange(96).reshape(32, 3) % 11 - 5) / 8
     for each in (rows, rows.astype(np.float32), rows.astype(object)):
-        assert Records(each, np.arange(32)).kept_out(0.25, 7).y.tolist() == FINITE
-    assert Records(np.where(rows > 0.5, np.nan, rows), np.arange(32)).kept_out(0.25, 7).y.tolist() == GAPS
+        assert Records(each, np.arange(32)).held_out(0.25, 7).y.tolist() == FINITE
+    assert Records(np.where(rows > 0.5, np.nan, rows), np.arange(32)).held_out(0.25, 7).y.tolist() == GAPS
 
 
 def test_one_broken_value_of_a_parquet_file_costs_no_other_record(tmp_path):
@@ -225,7 +225,7 @@ def test_what_a_split_holds_out_is_in_no_sum(kind, tmp_path):
     file = RecordFile(path, "tree", split=0.25, seed=3)
     learned, held_out = file.parts()
     np.testing.assert_array_equal(file.read().X, learned.X)
-    assert len(learned.X) + len(held_out.X) == len(file.whole().X) == 120
+    assert len(learned.X) + len(held_out.X) == len(file.all_records().X) == 120
     assert not set(map(tuple, learned.X)) & set(map(tuple, held_out.X))
     with pytest.raises(DataError, match=r"say with --split \(in Python split=\) which share"):
         RecordFile(path, "tree").parts()
@@ -287,7 +287,7 @@ def test_a_line_that_is_no_record_is_in_no_sum_and_is_counted(tmp_path):
 
 
 def test_a_split_of_declared_columns_is_each_records_own(tmp_path):
-    whole = declared(tmp_path).whole(CELLS, unreadable="leave out")
+    whole = declared(tmp_path).all_records(CELLS, unreadable="leave out")
     learned, scored = whole.split(0.5, 1)
     codes = sorted(map(str, [*learned.X.codes.tolist(), *scored.X.codes.tolist()]))
     assert codes == sorted(map(str, whole.X.codes.tolist()))

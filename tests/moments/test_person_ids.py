@@ -20,7 +20,7 @@ import privstats as ps
 from privstats.errors import DataError
 from privstats.intake.person_ids import names_of, persons_held_out, persons_of
 from privstats.moments import PersonRows, RecordFile, exact_moments
-from privstats.moments.code_rows import columns_asked
+from privstats.moments.code_rows import columns_read
 from privstats.moments.from_file import persons_in
 from privstats.schema.public_values import Published, Values
 from privstats.workflows.rehearsal.parties import read_file
@@ -294,7 +294,7 @@ def test_a_file_has_the_persons_whom_nobody_else_looks_like(write, ids, said, tm
     nobody = said.count(None)
     rows = PersonRows.of(found.X, found.y, found.persons)
     assert (list(rows.persons), rows.unnamed) == ([each for each in said if each is not None], nobody)
-    assert len(found.kept_out(0.999, 0).X) <= len(said) - nobody
+    assert len(found.held_out(0.999, 0).X) <= len(said) - nobody
     schema = ps.MeanSchema(2, 1.0)
     plan = _plan(schema, "add-remove", averaged=False)
     with warnings.catch_warnings(record=True) as heard:
@@ -355,7 +355,7 @@ def _columns(schema: ps.schema.Schema, row: Sequence[str]) -> tuple[list[str], t
     """The header without that of ids, and which of them are targets."""
     if schema.task == "counts":
         return ["sex", "age", "hours"], ()
-    asked = columns_asked(schema)
+    asked = columns_read(schema)
     X = list(asked) if isinstance(asked, tuple) else [f"x{place}" for place in range(columns_of(schema))]
     targets = tuple(f"goal{place}" for place in range(len(row) - len(X)))
     return [*X, *targets], targets

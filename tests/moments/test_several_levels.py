@@ -15,6 +15,7 @@ from privstats.course.effect import propensity_schema
 from privstats.errors import SchemaError, UnreadableRecordsWarning
 from privstats.inference.releases import column_names
 from privstats.moments import quantize
+from privstats.printable import levels_text
 from privstats.schema.public_values import Published, Values
 from privstats.transforms import Levels, apply
 from tests import made
@@ -53,7 +54,7 @@ def test_each_text_but_the_first_is_a_column_and_further_ones_stand_behind() -> 
     rows = apply((levels,), np.array([[50.0, 0, 1, 0], [50.0, 1, 0, 1], [50.0, 2, 0, 1]]))
     assert rows.tolist() == [[50, 0, 1, 0, 0], [50, 1, 0, 1, 0], [50, 0, 0, 1, 1]]
     assert column_names(schema, 5) == ("age", "smoking: former", "sex", "arm", "smoking: current")
-    assert "in smoking 'never' is what 'former', 'current' are compared with" in levels.said
+    assert "in smoking 'never' is what 'former', 'current' are compared with" in levels_text(levels)
 
 
 @given(st.integers(2, 16), st.integers(2, 16), st.floats(-1, 1))

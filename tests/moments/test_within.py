@@ -105,7 +105,7 @@ def test_no_entry_passes_what_the_records_could_add(seed, count, pull):
     X, y = rng.normal(size=(count, D)) * 10, rng.integers(0, C, count)
     found = ps.measure(schema(pull), X, y)
     for row in found.schema.sent:
-        assert np.abs(found.sums(row)).max(initial=0) * row.kept <= count * row.bound(4096)
+        assert np.abs(found.sums(row)).max(initial=0) * row.factor <= count * row.bound(4096)
 
 
 def test_flat_vectors_come_back_and_clients_add(tmp_path):

@@ -30,7 +30,7 @@ RECORDED = {  # on a Haswell kernel; every other machine has to find them too
 FURTHEST = list(dict.fromkeys([*[*KERNELS][:1], *[*KERNELS][-2:]]))
 """The oldest, the newest, and none with vector units: a slice runs all numeric tests under these alone."""
 ROOMS = ("estimates", "heads", "transforms", "moments", "contrib/alignment", "dp")
-WHOLE = ("tests/transforms/test_bures.py", *(f"tests/{room}" for room in ROOMS))
+WHOLE = ("tests/contrib/alignment/test_bures.py", *(f"tests/{room}" for room in ROOMS))
 
 
 def as_recorded(found: dict[str, str]) -> bool:

@@ -7,7 +7,8 @@ import pytest
 
 import privstats as ps
 from privstats.plan import facts
-from privstats.secagg.keys import CLASSICAL, HYBRID, KEY_AGREEMENTS, RECORDED
+from privstats.review.masking_facts import KEY_FACTS, RECORDED
+from privstats.secagg.keys import CLASSICAL, HYBRID, KEY_AGREEMENTS
 from privstats.secagg.protocols import PROTOCOLS
 from privstats.workflows.report import Statement, ethics_page
 from tests import made
@@ -62,7 +63,7 @@ def test_a_protocol_without_such_a_version_refuses_it_by_name(name: str) -> None
     for key_agreement in KEY_AGREEMENTS:
         if key_agreement in PROTOCOLS[name].key_agreements:
             made_plan = plan_of(FIELDS[name], key_agreement=key_agreement)
-            assert KEY_AGREEMENTS[key_agreement] in facts(made_plan)
+            assert KEY_FACTS[key_agreement] in facts(made_plan)
         else:
             with pytest.raises(ps.PlanError, match=f"protocol='{name}' has no version with key_agreement='{HYBRID}'"):
                 plan_of(FIELDS[name], key_agreement=key_agreement)

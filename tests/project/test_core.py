@@ -119,7 +119,8 @@ def test_who_asks_for_noise_is_on_the_list_and_outside_of_the_core_on_that_of_wh
 def test_keys_of_parties_are_used_in_one_place(graph: Graph) -> None:
     """Of who signs and who agrees on masks. A TLS certificate of an engine, and what seals a file, are other keys."""
     named = importers(graph, KEYS)
-    assert {name for name in named if not name.startswith(f"{PACKAGE}.secagg.")} == {f"{PACKAGE}.files.signing"}
+    outside = {name for name in named if not name.startswith(f"{PACKAGE}.secagg.")}
+    assert outside == {f"{PACKAGE}.files.signing", f"{PACKAGE}.files.locked_key"}
 
 
 def test_what_holds_is_outside_of_the_core_and_stands_on_the_page(graph: Graph) -> None:

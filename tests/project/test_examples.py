@@ -14,7 +14,7 @@ import privstats as ps
 ROOMS = [
     "privstats", "privstats.course", "privstats.dp", "privstats.encoding", "privstats.contrib.client_updates",
     "privstats.engines.flower", "privstats.engines.journal", "privstats.engines.loopback", "privstats.errors",
-    "privstats.transforms.bures", "privstats.estimates.filter_bank", "privstats.estimates.regression",
+    "privstats.estimates.filter_bank", "privstats.estimates.regression",
     "privstats.estimates.score", "privstats.estimates.softmax", "privstats.estimates.recipes",
     "privstats.estimates.denoise", "privstats.files.atomic", "privstats.files.envelope", "privstats.files.text",
     "privstats.files.signing", "privstats.heads", "privstats.inference", "privstats.moments", "privstats.printable",

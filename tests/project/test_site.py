@@ -189,7 +189,7 @@ NOT_SHOWN = {
     "privstats",  # the names of the other rooms
     "privstats.kinds",  # its names are those of schema and moments
     *(f"privstats.files.{room}" for room in ("atomic", "envelope", "result_cache", "signing", "text")),
-    *(f"privstats.{room}" for room in ("printable", "python_values", "transforms.bures", "estimates.score")),
+    *(f"privstats.{room}" for room in ("printable", "python_values", "estimates.score")),
     "privstats.contrib.sweep.frame",
     "privstats.workflows.readers",
     "privstats.workflows.rivals",  # its names, and those of the next, are those of contrib.sweep

@@ -8,7 +8,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from privstats.encoding import Ring
-from privstats.secagg.prg import TILE, add_masks, add_masks_packed, add_packed, masked_tiles
+from privstats.secagg.prg import TILE, add_masks, add_packed
+from privstats.secagg.upload.masking_scheme import add_masks_packed, masked_tiles
 
 SEEDS = [hashlib.sha256(bytes([i])).digest() for i in range(5)]
 LARGE = Ring(((TILE + 17, 32), (3, 64), (2 * TILE + 1, 20), (TILE, 33)))

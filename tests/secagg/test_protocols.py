@@ -24,6 +24,7 @@ from privstats.engines.journal import JournaledClient, JournaledServer
 from privstats.errors import AggregationError, LocalProtocolError, PlanError, RemoteProtocolError
 from privstats.plan import facts
 from privstats.randomness import seeded
+from privstats.review.masking_facts import masking_facts, masking_numbers
 from privstats.secagg import Client, Parameters, Server
 from privstats.secagg.machines import Aggregator, Masking, Outbox, Peer, StepStatus
 from privstats.secagg.protocols import PROTOCOLS, Machines, MaskingProtocol, protocol_of
@@ -61,12 +62,6 @@ class OpenParameters:
     def digest(self) -> bytes:
         return hashlib.sha256(b"open" + self.plan_digest).digest()
 
-    def facts(self) -> list[str]:
-        return [f"{self.clients} clients send their vectors in the clear"]
-
-    def numbers(self) -> dict[str, Any]:
-        return {"masks": 0, "log2": {"worst": float("-inf")}}
-
     @classmethod
     def solve(
         cls, *, clients, min_survivors, colluders, ring, plan_digest, graph, helpers, noisy_helpers
@@ -74,6 +69,17 @@ class OpenParameters:
         if graph != "auto":
             raise PlanError(f"graph must be auto, got {graph!r}")
         return cls(clients, min_survivors, ring, plan_digest)
+
+
+@masking_facts.register
+def _facts(parameters: OpenParameters) -> list[str]:
+    return [f"{parameters.clients} clients send their vectors in the clear"]
+
+
+@masking_numbers.register
+def _numbers(parameters: OpenParameters) -> dict[str, Any]:
+    del parameters
+    return {"masks": 0, "log2": {"worst": float("-inf")}}
 
 
 class OpenClient:

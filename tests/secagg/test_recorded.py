@@ -20,6 +20,7 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from numpy.typing import NDArray
 
 from privstats.randomness import seeded
+from privstats.review.masking_facts import RECORDED, masking_facts
 from privstats.secagg import Parameters, Roster, hpke, kem, scalars, wire
 from privstats.secagg.interactive import messages
 from privstats.secagg.interactive.client_secrets import ClientSecrets, pair_seed, self_stream
@@ -27,7 +28,7 @@ from privstats.secagg.interactive.graph import Graph
 from privstats.secagg.interactive.hybrid import HybridSecrets
 from privstats.secagg.interactive.messages import advert_leaf, context_of, transcript_of
 from privstats.secagg.interactive.state import STEPS, answers_of, steps_of
-from privstats.secagg.keys import HYBRID, RECORDED, agree, derive, public_of
+from privstats.secagg.keys import HYBRID, agree, derive, public_of
 from privstats.secagg.prg import add_masks
 from privstats.secagg.transcript import MerkleTree
 from privstats.secagg.upload import messages as reports
@@ -272,5 +273,5 @@ def test_every_page_that_promises_secrecy_says_so(page: str) -> None:
 
 
 def test_both_protocols_say_so_where_a_plan_is_checked(cohort: Cohort) -> None:
-    assert RECORDED in cohort.parameters.facts()
-    assert RECORDED in uploads_of().parameters.facts()
+    assert RECORDED in masking_facts(cohort.parameters)
+    assert RECORDED in masking_facts(uploads_of().parameters)

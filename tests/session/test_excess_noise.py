@@ -13,7 +13,7 @@ from privstats.engines import loopback
 from privstats.engines.journal import JournaledServer
 from privstats.errors import AggregationError, DataError, PlanError, ReleaseError
 from privstats.secagg.machines import Opening, layer_seeds
-from privstats.session.unmasked import opened_among
+from privstats.session.local import opened_among
 
 SCHEMA = ps.ClassSchema(2, 3, "NA", clip_norm=1.0)
 PROMISE = ps.Privacy(model="distributed", unit="record", adjacency="add-remove", epsilon=1.0, delta=1e-5)
@@ -235,5 +235,5 @@ def test_a_simulated_stream_takes_its_excess_noise_back(mechanism: str) -> None:
 
 def test_the_sentence_on_minimum_counts_holds_where_nobody_opens_a_layer() -> None:
     noise = PLAN.noise
-    assert noise.most_sigma(7)["N"] == noise.left_sigma([5] * 7)["N"] == KEPT.noise.released_sigma(7)["N"]
+    assert noise.most_sigma(7)["N"] == noise.sigma_at_levels([5] * 7)["N"] == KEPT.noise.released_sigma(7)["N"]
     assert KEPT.noise.most_sigma(7) == KEPT.noise.released_sigma(7)

@@ -623,8 +623,8 @@ def test_what_the_masking_may_fail_by_adds_up_over_releases_in_the_ledger(charge
     assert big.masking.failure > 0
     account = accounting.charge_of(big, charge)
     for run in (b"may", b"june"):
-        accounting.spend(big, account, run)
-    accounting.spend(plan(epsilon=0.1), account, b"july")  # a complete graph
+        account.spend(big, run)
+    account.spend(plan(epsilon=0.1), b"july")  # a complete graph
     found = charge.ledger.account("ward 7")
     assert found.masking_failure == pytest.approx(2 * big.masking.failure)
     assert [entry.masking_failure for entry in found.entries] == [big.masking.failure, big.masking.failure, 0]

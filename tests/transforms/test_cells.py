@@ -74,7 +74,7 @@ def test_the_map_is_what_it_says():
         "stage": ["I", "II", "III", "IV"],
         "note": ["a", None, 7, ""],
     }
-    whole, seven = cells.whole(cells.codes(table)), step_of(12, 7)
+    whole, seven = cells.grid_rows(cells.codes(table)), step_of(12, 7)
     pair, found = step_of(12, 14), dict(zip(cells.names, whole.T.tolist(), strict=True))
     assert (found["age >= 40"], found["age >= 65"]) == ([-pair, pair, pair, 0], [-pair, -pair, pair, 0])
     assert (found["age: place 3"], found["age: missing"]) == ([0, 0, 0, 0], [0, 0, 0, seven])
@@ -92,12 +92,12 @@ def test_the_map_is_what_it_says():
 
 def test_the_ramp_goes_up_by_even_steps_between_the_outer_cuts():
     cells = ps.Cells((ps.Numeric("v", (0, 3, 15)),), signs=3, ramp=True)
-    rows = cells.whole(cells.codes({"v": [-1, *range(16), None]}))
+    rows = cells.grid_rows(cells.codes({"v": [-1, *range(16), None]}))
     q = step_of(12, 2)
     assert rows[:, 3].tolist() == [*(int(q * (2 * i - 16) / 16) for i in range(17)), 0]
     assert cells.names[3:] == ("v: ramp", "v: missing")
     one = ps.Cells((ps.Numeric("v", (5,)),), signs=2, ramp=True)
-    assert one.whole(one.codes({"v": [4, 5]}))[:, 2].tolist() == [-q, q]
+    assert one.grid_rows(one.codes({"v": [4, 5]}))[:, 2].tolist() == [-q, q]
 
 
 def test_the_width_and_the_names_of_places_are_public_before_any_cut():
@@ -115,9 +115,9 @@ def test_the_width_and_the_names_of_places_are_public_before_any_cut():
 def test_any_bits_of_a_number_keep_the_norm_and_stand_alone(drawn):
     values = np.array([struct.unpack("<d", each)[0] for each in drawn])
     cells = ps.Cells((ps.Numeric("v", (-1e300, -5e-324, 0, 5e-324, 1e300)),), ramp=True)
-    whole = cells.whole(cells.codes({"v": values}))
+    whole = cells.grid_rows(cells.codes({"v": values}))
     assert (squares(whole) <= 1 << 24).all()
-    assert (whole == [cells.whole(cells.codes({"v": [value]}))[0] for value in values.tolist()]).all()
+    assert (whole == [cells.grid_rows(cells.codes({"v": [value]}))[0] for value in values.tolist()]).all()
     for value, row in zip(values.tolist(), whole, strict=True):
         if math.isfinite(value):
             assert [entry > 0 for entry in row[:5]] == [value >= cut for cut in (-1e300, -5e-324, 0, 5e-324, 1e300)]
@@ -127,7 +127,7 @@ def test_any_bits_of_a_number_keep_the_norm_and_stand_alone(drawn):
 
 def test_a_value_on_a_cut_has_reached_it():
     cells = ps.Cells((ps.Numeric("v", (-1, 0, 0.5)),), signs=3)
-    signs = np.sign(cells.whole(cells.codes({"v": [-1, 0, -0.0, 0.5, np.nextafter(0, -1)]})))[:, :3]
+    signs = np.sign(cells.grid_rows(cells.codes({"v": [-1, 0, -0.0, 0.5, np.nextafter(0, -1)]})))[:, :3]
     assert signs.tolist() == [[1, -1, -1], [1, 1, -1], [1, 1, -1], [1, 1, 1], [1, -1, -1]]
 
 
@@ -137,7 +137,7 @@ def test_signs_count_as_bins_do():
     schema = ps.CountSchema((ps.Bins("v", (-1e9, *cuts, 1e9), missing=True),), (("v",),))
     counts = ps.measure(schema, {"v": values}, unreadable="leave out").T
     cells = ps.Cells((ps.Numeric("v", cuts),), signs=3, ramp=False)
-    whole = cells.whole(cells.codes({"v": values}))
+    whole = cells.grid_rows(cells.codes({"v": values}))
     reached = [(whole[:, place] > 0).sum() for place in range(3)]
     assert reached == [counts[place + 1 : 4].sum() for place in range(3)]
     assert (whole[:, 3] > 0).sum() == counts[4]
@@ -194,11 +194,11 @@ def test_a_table_in_a_plan_file_is_the_same_transform():
 def test_codes_are_the_same_in_another_process():
     text = (
         "import privstats as ps; cells = ps.Cells((ps.Numeric('age', (40, 65)), ps.Categories('race', (1, 2, 3))));"
-        "print(cells.whole(cells.codes({'age': ['41', None], 'race': ['02', 'new']})).tolist())"
+        "print(cells.grid_rows(cells.codes({'age': ['41', None], 'race': ['02', 'new']})).tolist())"
     )
     there = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=True).stdout
     cells = ps.Cells((AGE, RACE))
-    assert there.strip() == str(cells.whole(cells.codes({"age": [41, ""], "race": [2, "unseen"]})).tolist())
+    assert there.strip() == str(cells.grid_rows(cells.codes({"age": [41, ""], "race": [2, "unseen"]})).tolist())
 
 
 @pytest.mark.parametrize(

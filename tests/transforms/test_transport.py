@@ -5,9 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from privstats.contrib.alignment import transport
 from privstats.errors import SchemaError
 from privstats.transforms import Transport, apply, from_builtins, input_features, output_features, to_builtins
-from privstats.transforms.bures import transport
 from tests.made import refused
 
 D = 6

@@ -94,7 +94,7 @@ def _end(column: Column, *, top: bool) -> object:
         case Numeric() | Dates():
             edges = column.edges or (0.0,)
             far = edges[-1] + 1 if top else edges[0] - 1
-            return far if isinstance(column, Numeric) else column.said(far)
+            return far if isinstance(column, Numeric) else column.edge_text(far)
         case Categories():
             return column.values[-1 if top else 0] if column.values else "given" if top else None
     return top
@@ -107,7 +107,7 @@ def _value(column: Column, chance: np.random.Generator) -> object:
             return float(chance.integers(math.floor(edges[0]) - 2, math.ceil(edges[-1]) + 3))
         case Dates():
             edges = column.edges or (0.0,)
-            return column.said(float(chance.integers(int(edges[0]) - 2, int(edges[-1]) + 3)))
+            return column.edge_text(float(chance.integers(int(edges[0]) - 2, int(edges[-1]) + 3)))
         case Categories() if column.values:
             return column.values[int(chance.integers(len(column.values)))]
         case Categories():

@@ -29,7 +29,7 @@ from privstats.schema import (
     bare,
 )
 from privstats.secagg.machines import Opening
-from privstats.session.unmasked import opened_among
+from privstats.session.local import opened_among
 from threat_models.audits.kinds import columns_of, outcome_of, row_part
 from threat_models.audits.promise import Promise, promise_of
 
@@ -68,7 +68,7 @@ def of_single_rows(plan: Plan, moments: Moments) -> Moments:
     """Moments as the plan takes them: under a promise per person each row is of a person of its own."""
     if plan.person_clip is None or isinstance(moments, PersonMoments):
         return moments
-    arrays = {row.letter: moments.sums(row) * row.kept for row in moments.schema.sent}
+    arrays = {row.letter: moments.sums(row) * row.factor for row in moments.schema.sent}
     return PersonMoments(moments.schema, arrays, plan.person_clip, moments.records)
 
 

@@ -15,7 +15,7 @@ from benchmarks.alignment.digits5 import Digits
 from benchmarks.alignment.methods import STRENGTH, Clients
 from benchmarks.alignment.partitions import one_a_domain
 from benchmarks.papers.slot.downstream import Array, Shards, Train
-from privstats.transforms.bures import distance, transport
+from privstats.contrib.alignment import distance, transport
 
 __all__ = ["World", "contraction"]
 

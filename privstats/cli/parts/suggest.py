@@ -121,7 +121,7 @@ def _public(file: RecordFile, labels: Path | None, plan: ps.Plan | None) -> tupl
             "rows of declared columns have norm 1 whatever they hold, so there is no clip norm to suggest: give --plan "
             "without --public for its shares"
         )
-    records = file.whole(None if plan is None else plan.schema.feature_names)
+    records = file.all_records(None if plan is None else plan.schema.feature_names)
     classes = records.y.dtype.kind in "biuU"  # others are targets of a regression, which have no accuracy
     return records.X, np.unique(records.y, return_inverse=True)[1] if classes else None
 

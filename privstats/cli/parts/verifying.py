@@ -34,7 +34,8 @@ def key_of(words: str, error: type[PrivstatsError]) -> bytes:
     Raises:
         PrivstatsError: ``error``, where it is no key.
     """
-    from privstats.files.signing import public_key, read_public
+    from privstats.files.locked_key import read_public
+    from privstats.files.signing import public_key
 
     if Path(words).exists():
         return read_public(words, error)
@@ -47,7 +48,8 @@ def party_key(words: str) -> bytes:
     Raises:
         LocalProtocolError: it is no key, and no file with one.
     """
-    from privstats.files.signing import public_key, read_public
+    from privstats.files.locked_key import read_public
+    from privstats.files.signing import public_key
 
     if re.fullmatch("[0-9a-fA-F]{64}", words) and not Path(words).exists():
         return public_key(words, "a public key", LocalProtocolError)
@@ -182,7 +184,7 @@ def identity_of(path: Path, passphrase_file: Path | None) -> ps.secagg.Identity:
     Raises:
         LocalProtocolError: no private key, or the passphrase is missing or wrong.
     """
-    from privstats.files.signing import is_locked
+    from privstats.files.locked_key import is_locked
 
     if passphrase_file is not None:
         return ps.secagg.Identity.load(path, first_line(passphrase_file))

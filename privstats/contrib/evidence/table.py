@@ -19,6 +19,7 @@ from privstats.course import Course
 from privstats.course.promise import Total, total_of
 from privstats.dp import Guarantee, NoPrivacy
 from privstats.plan import Plan
+from privstats.plan.budget import unit_in_words
 from privstats.secagg.keys import HYBRID
 from privstats.workflows.report import explanations
 from privstats.workflows.report.ethics import promise_of
@@ -184,7 +185,8 @@ def _unit(plan: Plan) -> str:
     privacy = plan.privacy
     if isinstance(privacy, NoPrivacy):
         return "Nobody."
-    held = f"{privacy.held[:1].upper()}{privacy.held[1:]}"
+    unit = unit_in_words(privacy)
+    held = f"{unit[:1].upper()}{unit[1:]}"
     more = {"record": " A person with several records has less.", "person": " At two parties the person has mu twice."}
     return f"{held}, {_ADJACENT[privacy.adjacency]}.{more.get(privacy.unit, '')}"
 

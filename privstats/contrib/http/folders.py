@@ -32,7 +32,8 @@ from privstats.errors import LocalProtocolError, NothingToResumeError
 from privstats.files.atomic import atomic_write, read_bounded
 from privstats.plan import Plan, document
 from privstats.secagg import Offer, Panel, Roster
-from privstats.secagg.protocols import EarlyReports, protocol_of
+from privstats.secagg.protocols import protocol_of
+from privstats.secagg.upload.checks import EarlyCheck
 from privstats.secagg.wire import SIGNATURE_BYTES
 
 _ANSWERED, _SENDER_BYTES, _HASH_BYTES = "answered", 4, 32
@@ -245,7 +246,7 @@ class Manifest:
 
     body: bytes
     etag: str
-    early: EarlyReports
+    early: EarlyCheck
 
     @classmethod
     def of(cls, plan: Plan, roster: Roster, panel: Panel, closes: int) -> Manifest:

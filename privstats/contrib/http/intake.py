@@ -17,7 +17,7 @@ from privstats.contrib.http.folders import Manifest, named
 from privstats.contrib.http.limits import BrokenOff, BytesInFlight, Openings, Penalties, one_at_a_time, peer_of
 from privstats.contrib.http.owner import CONFIRMED, Verdict
 from privstats.contrib.http.settings import Limits
-from privstats.secagg.protocols import EarlyReports
+from privstats.secagg.upload.checks import EarlyCheck
 from privstats.secagg.wire import SIGNATURE_BYTES, Refusal
 
 REPORT = "application/vnd.privstats.report"
@@ -121,7 +121,7 @@ class Intake:
         except TimeoutError:
             raise Refused("slow") from None
 
-    def _verify(self, early: EarlyReports, sender: int, head: bytes, signature: bytes, peer: str) -> None:
+    def _verify(self, early: EarlyCheck, sender: int, head: bytes, signature: bytes, peer: str) -> None:
         try:
             early.check(sender, head, signature)
         except Refusal as refusal:

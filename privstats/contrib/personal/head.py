@@ -26,11 +26,11 @@ from privstats.heads.diagnostics import class_indices
 from privstats.heads.estimator import ClassHead, Classifier
 from privstats.heads.evidence import Array
 from privstats.heads.persistence import content_of, head_of
+from privstats.heads.private import named_numbers
 from privstats.heads.provenance import EXACT, Provenance
 from privstats.heads.registry import SWITCH, Bounds, Number, Text, check_parameters
 from privstats.heads.registry.entries import Constraint
 from privstats.heads.rules import LinearRule, as_numpy, local
-from privstats.moments.input_validation import named_numbers
 from privstats.transforms import Transform
 
 NOTE = (

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 from privstats.engines.journal.server_view import ServerView
 from privstats.errors import LocalProtocolError
 from privstats.secagg.exclusive import exclusive
-from privstats.secagg.machines import ENDS, Deferring
+from privstats.secagg.machines import ENDS
 
 
 class PartSums(ServerView):
@@ -74,3 +74,28 @@ class PartSums(ServerView):
         if not isinstance(self._server, Deferring):
             raise LocalProtocolError("this server adds messages up as they come: only a leader's parts can wait")
         return self._server
+
+
+@runtime_checkable
+class Deferring(Protocol):
+    """An aggregator that may leave the sums of parts to others, and keeps their messages until each sum is in.
+
+    ``unsummed`` are the parts that wait, by number, with their senders; ``sealed`` gives bodies of one as they arrived,
+    each with the key that opens it alone. Sums come in any order; :meth:`sum_part` makes one here, and the end of the
+    step all that are missing.
+    """
+
+    defers: bool
+
+    @property
+    def unsummed(self) -> Mapping[int, tuple[int, ...]]:
+        """The senders of each part without a sum."""
+
+    def sealed(self, number: int, senders: Sequence[int]) -> Sequence[Any]:
+        """Bodies of a part that waits."""
+
+    def add_part_sum(self, number: int, packed: bytes) -> bool:
+        """Add a part's sum, once; whether it was awaited."""
+
+    def sum_part(self, number: int) -> None:
+        """Add a part up here."""

@@ -9,7 +9,7 @@ A kill keeps the mark, which is written after every group; a power cut keeps it 
 
 A journal keeps messages once, and a machine names the places of those that it needs. A leader's snapshot held every
 body that waits for a helper, so with a helper away most messages were written again. Each snapshot begins a
-segment, the state names (segment, record, tag), and ``Shelving`` in ``secagg/machines.py`` is all that a journal knows
+segment, the state names (segment, record, tag), and ``Shelving`` is all that a journal knows
 of it. The journal stores the message and not the opened body: a replay is then ``receive``, as ever, and reading back
 costs one more opening. The mark shows which records a peer may hold an answer to; a count and a length before each
 group would show no more. Records above the mark are copied into a new segment when a journal is opened, never written
@@ -23,11 +23,11 @@ import io
 import os
 import re
 import struct
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from hashlib import sha256
 from itertools import islice
 from pathlib import Path
-from typing import Final
+from typing import Final, Protocol, runtime_checkable
 
 from privstats.engines.records import At, RecordLog, read_record
 from privstats.errors import LocalProtocolError
@@ -247,3 +247,24 @@ def remove_all(directory: Path) -> None:
 
 def _check(content: bytes) -> bytes:
     return sha256(b"privstats/journal/mark" + content).digest()[:_CHECK_BYTES]
+
+
+@runtime_checkable
+class Shelving(Protocol):
+    """An aggregator that needs messages again later, and leaves them to a journal that holds them meanwhile.
+
+    Without a journal it keeps what it needs of them in memory.
+    """
+
+    fetch: Callable[[bytes], bytes]
+    """The message at a place; an error of it ends the machine in memory, and the journal has what it needs."""
+
+    def shelve(self, places: Mapping[int, bytes]) -> None:
+        """Note where the journal has these clients' messages, so that :meth:`export_shelved` omits them."""
+
+    @property
+    def shelved(self) -> Iterable[bytes]:
+        """The places that are still needed."""
+
+    def export_shelved(self, key: bytes) -> bytes:
+        """Return the sealed state, with references to shelved parts that :meth:`Aggregator.export` includes."""

@@ -22,13 +22,14 @@ from privstats.engines.journal.base import (
 )
 from privstats.engines.journal.part_sums import PartSums
 from privstats.engines.journal.rollback import Counter, server_outside
+from privstats.engines.journal.segments import Shelving
 from privstats.engines.journal.server_files import ABANDONED, END_STEP, SNAPSHOT, ServerFiles, Snapshot, groups
 from privstats.engines.journal.server_view import SessionOutputs
 from privstats.engines.records import check_key, read_sealed
 from privstats.errors import AggregationError, LocalProtocolError, RemoteProtocolError
 from privstats.secagg import Identity, Roster
 from privstats.secagg.exclusive import exclusive
-from privstats.secagg.machines import ENDS, Aggregator, Masking, Outbox, Shelving, StepStatus
+from privstats.secagg.machines import ENDS, Aggregator, Masking, Outbox, StepStatus
 from privstats.secagg.wire import require_sender, view_of
 
 _COUNT = "server"

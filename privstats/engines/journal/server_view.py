@@ -25,7 +25,7 @@ from privstats.release import Release
 from privstats.secagg import Panel, Roster
 from privstats.secagg.exclusive import exclusive
 from privstats.secagg.machines import Aggregator, Masking, Opening
-from privstats.session.accounting import CHARGED_BEFORE, Account, Charging, charge_of, on_upload, spend
+from privstats.session.accounting import CHARGED_BEFORE, Account, Charging, LedgerCallback, charge_of
 
 _LABEL = b"privstats/journal/noise/2"  # /1 was the seed itself, not bound to the sum
 
@@ -199,7 +199,7 @@ class SessionOutputs:
         total, survivors = self._summed()
         account = charge_of(plan, CHARGED_BEFORE if self._settled and charge is None else charge)
         if account is not None and not self._released:
-            spend(plan, account, self._run)
+            account.spend(plan, self._run)
         outcome: Release | AggregationError
         try:
             rng = noise_of(self._files.seed, plan, self._run, total, survivors)
@@ -235,7 +235,7 @@ class SessionOutputs:
             self._files.append(RELEASED)
             self._released = True
         if account is not None:
-            on_upload(plan, account, self._run)(b"")
+            LedgerCallback(plan, account, self._run)(b"")
         if not self._settled:
             self._files.append(SETTLED)
             self._settled = True

@@ -27,7 +27,7 @@ from privstats.errors import DataError, PlanError
 from privstats.files.atomic import atomic_write, read_bounded
 from privstats.intake.csv_lines import Dialect
 from privstats.moments import Moments, RecordFile, exact_moments, remarks_on
-from privstats.moments.code_rows import columns_asked
+from privstats.moments.code_rows import columns_read
 from privstats.moments.from_file import records_in
 from privstats.plan import Plan
 from privstats.schema.kinds import kind_of
@@ -114,7 +114,7 @@ def _summed(plan: Plan, file: RecordFile) -> Moments:
 def _rows(file: RecordFile, plan: Plan) -> int:
     if named := kind_of(plan.schema).named(plan.schema):
         return len(file.table(named).values(named[0]))
-    return sum(len(X) for X, _ in file.batches(columns_asked(plan.schema), unreadable=plan.unreadable))
+    return sum(len(X) for X, _ in file.batches(columns_read(plan.schema), unreadable=plan.unreadable))
 
 
 def _replaceable(script: Path, untouched: bytes) -> bool:

@@ -149,5 +149,5 @@ def _cut(fitted: NDArray[np.float64]) -> NDArray[np.float64]:
 def _propensity(x: Whole, w: Values, step: float) -> NDArray[np.float64]:
     """1 / (1 + exp(-w'u)), cut to multiples of 2**-20, the same on every machine."""
     fitted = (x @ w.integers.astype(np.float64)) * math.ldexp(step, -w.exponent)
-    numerators = moments.gradient_map.exponentials(np.stack([np.zeros_like(fitted), fitted], axis=1), 0)
-    return np.asarray(np.floor(numerators[:, 1] * _ONE / numerators.sum(axis=1)) / _ONE)
+    pairs = np.stack([np.zeros_like(fitted), fitted], axis=1)
+    return np.asarray(moments.gradient_map.probabilities(pairs, 0)[:, 1] / _ONE)

@@ -32,6 +32,7 @@ from privstats.kinds.effect.checks import (
     with_balance,
     with_excluded,
 )
+from privstats.kinds.effect.declared import fields_of
 from privstats.kinds.ridge import RidgeSchema
 from privstats.schema.base import Schema, Statistic, by_letter, letters_of
 from privstats.schema.checks import GIVEN, checked_vectors, settle
@@ -193,8 +194,6 @@ class EffectSchema(Schema):
         Raises:
             SchemaError: as for the class, or a range without width, or the treatment among the columns.
         """
-        from privstats.kinds.effect.declared import fields_of
-
         return cls(
             **fields_of(columns, treatment, outcome, clip_norm),
             probability=probability,

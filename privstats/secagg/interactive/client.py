@@ -25,7 +25,6 @@ from privstats.secagg.interactive.client_secrets import Channel, ClientSecrets
 from privstats.secagg.interactive.dealing import KINDS, fits_share, part
 from privstats.secagg.interactive.graph import Graph
 from privstats.secagg.interactive.hybrid import HybridSecrets
-from privstats.secagg.interactive.non_inclusion import Receipt, words_of
 from privstats.secagg.interactive.parameters import Parameters, StepName
 from privstats.secagg.interactive.state import STEPS, ClientState, answers_of, steps_of
 from privstats.secagg.keys import Entropy, Identity, draw, unseal_state
@@ -198,9 +197,12 @@ class Client(Uploader):
 
     @property
     def receipt(self) -> bytes:
-        """Identifies this client's upload later, for ``session.free``; empty until the upload may be sent."""
+        """Identifies this client's upload later, for ``session.free``; empty until the upload may be sent.
+
+        The transcript's hash, the client's index and the SHA-256 of the upload; ``non_inclusion`` reads it.
+        """
         state = self._state
-        return Receipt(state.transcript, self.index, state.uploaded).encode() if state.uploaded else b""
+        return state.transcript + wire.index(self.index) + state.uploaded if state.uploaded else b""
 
     @exclusive
     def start(self) -> list[tuple[str, bytes]]:
@@ -438,10 +440,11 @@ class Client(Uploader):
         """The one place where shares are sent: the signed list alone decides which kind of each."""
         state, half = self._state, messages.SECRET_BYTES
         checks.check_agreement(message, self._graph, self.index, state)
-        own = self._identity.sign(
-            messages.survivors_statement(state.transcript, state.survivors)
-        )  # as before: no nonce
-        state.agreement = words_of(state.survivors, message, {self.index: own})
+        # As before: a signature of Ed25519 has no nonce.
+        own = self._identity.sign(messages.survivors_statement(state.transcript, state.survivors))
+        size = wire.SIGNATURE_BYTES
+        signed = {other: part(message.signatures, place, size) for place, other in enumerate(message.signers)}
+        state.agreement = {each: state.survivors + name for each, name in sorted({**signed, self.index: own}.items())}
         survivors = members(state.survivors, self.parameters.clients)
         owners = tuple(owner for owner in state.dealers if owner in state.held)
         shares = b"".join(part(state.held[owner], 0 if owner in survivors else 1, half) for owner in owners)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from privstats.errors import LocalProtocolError
 from privstats.files.signing import verify
 from privstats.secagg import wire
-from privstats.secagg.interactive.messages import Agreement, survivors_statement
+from privstats.secagg.interactive.messages import survivors_statement
 from privstats.secagg.interactive.parameters import Parameters
 from privstats.secagg.roster import Roster
 from privstats.secagg.wire import members
@@ -35,10 +35,6 @@ class Receipt:
     index: int
     upload: bytes
 
-    def encode(self) -> bytes:
-        """68 bytes."""
-        return self.transcript + self.index.to_bytes(_INDEX_BYTES, "big") + self.upload
-
     @classmethod
     def decode(cls, data: bytes) -> Receipt:
         """Return the receipt in ``data``.
@@ -52,19 +48,6 @@ class Receipt:
             )
         transcript, rest = data[: wire.HASH_BYTES], data[wire.HASH_BYTES :]
         return cls(transcript, int.from_bytes(rest[:_INDEX_BYTES], "big"), rest[_INDEX_BYTES:])
-
-
-def words_of(listed: bytes, agreement: Agreement, own: Mapping[int, bytes]) -> dict[int, bytes]:
-    """Return the list with its signature by client, in order: of a verified agreement, and the client's own.
-
-    Args:
-        listed: the list, as a bitmap.
-        agreement: the message.
-        own: further signatures by client.
-    """
-    size = wire.SIGNATURE_BYTES
-    cut = {signer: agreement.signatures[place * size :][:size] for place, signer in enumerate(agreement.signers)}
-    return {signer: listed + signature for signer, signature in sorted({**cut, **own}.items())}
 
 
 def prove_excluded(

@@ -9,18 +9,16 @@ from __future__ import annotations
 
 import hashlib
 import math
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, get_args
+from dataclasses import dataclass
+from typing import ClassVar, Literal, TypeAlias, get_args
 
 import msgspec
 
 from privstats.encoding.ring import Group
 from privstats.errors import PlanError
-from privstats.secagg.keys import CLASSICAL, HYBRID, KEY_AGREEMENTS
+from privstats.secagg.interactive.random_graph import CERTAIN, FailureBounds, excludable, failure_bounds, solve_sparse
+from privstats.secagg.keys import CLASSICAL, HYBRID
 from privstats.secagg.machines import check_levels
-
-if TYPE_CHECKING:
-    from privstats.secagg.interactive.random_graph import FailureBounds
 
 StepName: TypeAlias = Literal["advertise", "share", "check", "mask", "agree", "unmask", "done", "failed"]
 
@@ -147,15 +145,11 @@ class Parameters:
         """
         if not self.disputes:
             return self.min_survivors
-        from privstats.secagg.interactive.random_graph import left_out
-
-        return self.min_survivors + left_out(self.clients, self.neighbours, self.disputes)
+        return self.min_survivors + excludable(self.clients, self.neighbours, self.disputes)
 
     @property
     def bounds(self) -> FailureBounds:
         """The remaining failure probabilities, as log2; minus infinity in the complete graph."""
-        from privstats.secagg.interactive.random_graph import CERTAIN, failure_bounds
-
         if self.complete:
             return CERTAIN
         return failure_bounds(
@@ -204,62 +198,6 @@ class Parameters:
     def condition(self) -> str:
         """The only adversary that the promise holds against; empty if it holds against any server."""
         return "" if self.server_may_lie else "against a server that follows the protocol"
-
-    def facts(self) -> list[str]:
-        """Thresholds and failure bounds, in sentences."""
-        kind = "everyone masks with everyone" if self.complete else f"each client masks with {self.neighbours} others"
-        thresholds = (
-            f"{self.clients} clients, {kind}; secrets need {self.threshold} shares; "
-            f"{self.clients - self.fewest_listed} clients may vanish and {self.colluders} may help the server"
-        )
-        trust = (
-            "no server is trusted; if the server and more than "
-            f"{self.colluders} clients work together they may read single clients' vectors",
-            "one client that sends false data can shift the sum by anything in the ring, unseen: masking proves "
-            "nothing about inputs",
-            KEY_AGREEMENTS[self.key_agreement],
-        )
-        sentences = [thresholds, *trust, *self._listing(), *self._framing()]
-        if self.complete:
-            return sentences
-        from privstats.secagg.interactive.random_graph import failures
-
-        return [*sentences, *failures(self.bounds, self.server_may_lie)]
-
-    def _listing(self) -> list[str]:
-        """The sentence on why a list needs more clients than a sum; none where it does not."""
-        if not self.disputes:
-            return []
-        return [
-            f"a list needs {self.fewest_listed} survivors, so that {self.min_survivors} of them are in the sum though "
-            f"a lying server makes up disputes, at most {self.disputes} a client; {self.disputes + 1} clients that lie "
-            "can get an honest neighbour left out, and the promise is for a server that shows all clients one list"
-        ]
-
-    def _framing(self) -> list[str]:
-        """Return a warning that liars within the plan can end a session, if the complete graph has too few holders.
-
-        The disputed shares need t holders in addition to max(1, c) liars, and one more where several dispute the same
-        shares, see docs/protocol.md, Dealings.
-        """
-        liars = max(1, self.colluders)
-        if not self.complete or self.min_survivors >= self.threshold + liars:
-            return []
-        least = self.threshold + liars
-        framed = least + (liars > 1)
-        return [
-            f"WARNING: where at most {framed} clients are left, {liars} lying among them can get an honest one left "
-            f"out, and so end the session after the others have uploaded: set min_survivors to at least {least}, with "
-            "more clients or fewer colluders if that leaves no room for dropouts"
-        ]
-
-    def numbers(self) -> dict[str, Any]:
-        """Thresholds and failure bounds, for scripts."""
-        return {
-            "neighbours": self.neighbours,
-            "threshold": self.threshold,
-            "log2_failure_probabilities": asdict(self.bounds),
-        }
 
     @classmethod
     def solve(
@@ -310,8 +248,6 @@ class Parameters:
         if graph == "complete" or (graph == "auto" and clients <= COMPLETE_LIMIT):
             neighbours, threshold = clients - 1, (clients + colluders) // 2 + 1
         else:
-            from privstats.secagg.interactive.random_graph import solve_sparse
-
             robust = graph != "sparse"
             disputes = DISPUTES if key_agreement == HYBRID else 0
             solution = solve_sparse(

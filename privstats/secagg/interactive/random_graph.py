@@ -7,7 +7,6 @@ here; the complete graph needs nothing of it.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from functools import lru_cache
 from math import inf, log, log2
@@ -51,7 +50,7 @@ class SparseGraph:
     bounds: FailureBounds
 
 
-def left_out(clients: int, neighbours: int, disputes: int) -> int:
+def excludable(clients: int, neighbours: int, disputes: int) -> int:
     """Return how many clients on a list a lying server can leave out of the sum: m of docs/theorems.md, 8.
 
     ceil((n-k-1) / (k/2+1)) + 1 clients' windows of k neighbours cover the ring, and at most q clients are left out in
@@ -129,7 +128,7 @@ def failure_bounds(
 
     n, c, k, t = clients, colluders, neighbours, threshold
     dropouts = n - min_survivors
-    gone = max(0, dropouts - left_out(n, k, disputes))
+    gone = max(0, dropouts - excludable(n, k, disputes))
     return FailureBounds(
         connectivity=_connectivity(n, c + dropouts, k),
         privacy=float(_log2_union(n, hypergeom.logsf(2 * t - k - 1, n - 1, c, k))),
@@ -147,29 +146,3 @@ def _connectivity(clients: int, lost: int, k: int) -> float:
 
 def _log2_union(clients: int, log_probability: float | NDArray[np.float64]) -> NDArray[np.float64]:
     return np.asarray(log2(clients) + np.asarray(log_probability) / log(2))
-
-
-def failures(bounds: FailureBounds, server_may_lie: bool) -> list[str]:
-    """Return a sentence with the bounds, or none where nothing can fail, and what holds only for an honest server."""
-    named = {
-        "honest clients split into groups": bounds.connectivity,
-        "a client's secrets come together": bounds.privacy,
-        "a secret finds too few shares": bounds.liveness,
-        "a server that chooses who drops splits the honest": bounds.lying_server,
-    }
-    if all(math.isinf(value) for value in named.values()):
-        return []
-    parts = (f"{name}: {_power(value)}" for name, value in named.items())
-    out = ["over the random graph, at most these probabilities of failure: " + "; ".join(parts)]
-    if not server_may_lie:
-        out.append(
-            'graph = "sparse" keeps the promise against a server that follows the protocol only; one that chooses who '
-            'drops out may learn more than the sum, and graph = "robust" bounds that'
-        )
-    return out
-
-
-def _power(log2: float) -> str:
-    if math.isinf(log2):
-        return "never"
-    return f"2^{log2:.0f}" if log2 < 0 else "no bound"

@@ -6,6 +6,8 @@ Pure functions; they return what they read or raise ``Refusal``. They implement 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from hashlib import sha256
 from typing import Any, NamedTuple
 
@@ -17,7 +19,16 @@ from privstats.secagg.statements import Claim, Words
 from privstats.secagg.upload import messages
 from privstats.secagg.upload import signed_statements as statements
 from privstats.secagg.upload.parameters import UploadParameters
-from privstats.secagg.wire import HASH_BYTES, SIGNATURE_BYTES, Refusal, members
+from privstats.secagg.wire import (
+    HASH_BYTES,
+    HEADER_BYTES,
+    SIGNATURE_BYTES,
+    Refusal,
+    members,
+    session_of,
+    size_of_bytes,
+    size_of_index,
+)
 
 LEADER = 0
 _WORD = 8
@@ -310,3 +321,72 @@ def check_survivors(
 def rows(column: bytes, width: int) -> list[bytes]:
     """Return a column cut into rows of ``width`` bytes."""
     return [column[start : start + width] for start in range(0, len(column), width)]
+
+
+@dataclass(frozen=True)
+class EarlyCheck:
+    """Public facts with which a carrier checks a run's reports by their first bytes, before the body is read.
+
+    A client signs the boxes and the body's beginning, which together identify the body; the signature is the report's
+    last 64 bytes. The machine checks the complete report again, and only its result counts; this check decides only
+    whether a carrier reads on.
+
+    Attributes:
+        parameters: the public parameters of the run.
+        context: the 32 bytes that every message of the run carries.
+        publics: the clients' public keys, by index.
+    """
+
+    parameters: UploadParameters
+    context: bytes
+    publics: Sequence[bytes]
+
+    def report_bytes(self, sender: int) -> int:
+        """Return the length of this sender's report, exactly."""
+        return self._fixed + size_of_index(sender)
+
+    def head_bytes(self, sender: int) -> int:
+        """Return the length of the first bytes that :meth:`check` reads: up to what the client signs of the body."""
+        tail = self.parameters.body_bytes + SIGNATURE_BYTES + 2
+        return self.report_bytes(sender) - tail + self.parameters.suite.head_bytes
+
+    def check(self, sender: int, head: bytes | bytearray | memoryview, signature: bytes) -> None:
+        """Require that the client at this place signed what ``head`` begins.
+
+        Raises:
+            Refusal: another version, type, run or sender, or no such signature.
+        """
+        view = memoryview(head)[: self.head_bytes(sender)]
+        kind = messages.kinds_of(self.parameters).report
+        if view[:1] != bytes((messages.VERSION,)):
+            raise Refusal("wrong_version", proven=False)
+        if not messages.is_kind(view, kind):
+            raise Refusal("wrong_type", proven=False)
+        if session_of(view) != self.context:
+            raise Refusal("wrong_session", proven=False)
+        message = self._completed(view, kind)
+        if message.sender != sender:
+            raise Refusal("wrong_sender", proven=False)
+        if sender >= len(self.publics):
+            raise Refusal("stranger", proven=False)
+        if not verify(self.publics[sender], signature, stated(message, self.parameters)):
+            raise Refusal("bad_signature", proven=False)
+
+    def _completed(
+        self, view: memoryview, kind: type[messages.Report] | type[messages.ProvedReport]
+    ) -> messages.Report | messages.ProvedReport:
+        """Return the report with zeros in place of what has not come."""
+        missing = self.parameters.body_bytes - self.parameters.suite.head_bytes
+        seal = b"\xc4" + bytes((SIGNATURE_BYTES,)) + bytes(SIGNATURE_BYTES)
+        message = memoryview(b"".join((view, bytes(missing), seal)))
+        return messages.decode(message, kind, self.parameters, self.context)
+
+    @cached_property
+    def _fixed(self) -> int:
+        """The bytes of a report without its sender."""
+        parameters = self.parameters
+        boxes = size_of_bytes(len(parameters.boxed) * parameters.suite.box_bytes)
+        fixed = HEADER_BYTES + boxes + size_of_bytes(parameters.body_bytes)
+        if messages.kinds_of(parameters).report is messages.ProvedReport:
+            fixed += size_of_bytes(parameters.helpers * HASH_BYTES) + size_of_bytes(messages.PARTS_BYTES)
+        return fixed + size_of_bytes(SIGNATURE_BYTES)

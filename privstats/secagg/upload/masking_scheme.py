@@ -9,17 +9,20 @@ its own lengths of bodies and pieces, which ``messages`` defines. The helper dec
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from privstats.encoding import RingVector
 from privstats.encoding.ring import Group
 from privstats.errors import LocalProtocolError
-from privstats.secagg.prg import add_masks_packed, add_packed, masked_tiles, reduce
+from privstats.files.packing import pack_into, packed_bytes, unpack
+from privstats.secagg.prg import TILE, TileMasks, add_packed, reduce
 from privstats.secagg.statements import Words
 from privstats.secagg.upload.parameters import UploadParameters
 from privstats.secagg.upload.signed_statements import derive
@@ -53,23 +56,18 @@ class MaskingScheme(Protocol):
     @property
     def answer_bytes(self) -> int:
         """The length of a helper's answer."""
-        ...
 
     def cover(self, vector: RingVector, root: bytes | bytearray, sender: int) -> Hidden:
         """Hide a vector for one report under a secret of this run, sender, vector and root alone."""
-        ...
 
     def zeros(self) -> Any:
         """Return a total over no client."""
-        ...
 
     def add(self, total: Any, bodies: Sequence[memoryview]) -> None:
         """Add bodies to a total, in place."""
-        ...
 
     def answer(self, pieces: Iterable[tuple[int, bytes]], out: memoryview) -> None:
         """Write a helper's answer over these senders and their pieces to ``out``, which holds zeros."""
-        ...
 
     def uncover(self, total: Any, answers: Mapping[int, bytes | memoryview], survivors: int) -> RingVector:
         """Return the sum from a total and the answers by place; consumes the total.
@@ -77,7 +75,6 @@ class MaskingScheme(Protocol):
         Raises:
             AggregationError: total and answers give no sum.
         """
-        ...
 
 
 @runtime_checkable
@@ -86,13 +83,11 @@ class ProvingScheme(MaskingScheme, Protocol):
 
     def helped(self, seed: bytes, sender: int, commits: bytes, parts: bytes, rho: bytes) -> Words:
         """Return a helper's answer to one report's proof under the leader's coins, from the seed of its share."""
-        ...
 
     def refused(
         self, body: bytearray, sender: int, commits: bytes, parts: bytes, rho: bytes, helped: Words
     ) -> tuple[str, ...]:
         """Return the checks that a report fails, from the leader's body and the sum of the helpers' answers."""
-        ...
 
 
 def scheme_of(parameters: UploadParameters, context: bytes, *, threads: int = 1) -> MaskingScheme:
@@ -194,3 +189,87 @@ def _cut(vector: RingVector) -> Iterator[memoryview]:
         fills_lane = bits == 8 * lane.itemsize
         reduced = lane if fills_lane else lane & lane.dtype.type((1 << bits) - 1)
         yield np.ascontiguousarray(reduced.astype(lane.dtype.newbyteorder("<"), copy=False)).view(np.uint8).data
+
+
+class _Tile(NamedTuple):
+    lane: int
+    number: int
+    entries: slice
+    bits: int
+    wire: slice
+
+    @property
+    def size(self) -> int:
+        """Number of entries."""
+        return int(self.entries.stop - self.entries.start)
+
+
+def masked_tiles(vector: RingVector, *, minus: Sequence[bytes], threads: int = 1) -> Iterator[memoryview]:
+    """Yield the packed bytes of ``vector`` minus the masks of these seeds, in pieces; the vector is left as it is.
+
+    A piece is valid until the next one is requested.
+    """
+    ciphers = [AESGCM(seed) for seed in minus]
+    tiles = list(_tiles(vector.ring))
+    if threads <= 1 or len(tiles) == 1:
+        masker = _Masker(vector, ciphers, _largest(tiles))
+        yield from map(masker.masked, tiles)
+        return
+    with ThreadPoolExecutor(threads) as pool:
+        yield from pool.map(lambda tile: _Masker(vector, ciphers, _largest([tile])).masked(tile), tiles)
+
+
+class _Masker:
+    """Masks one tile after another in a buffer of its own: allocating memory costs as much as a mask."""
+
+    def __init__(self, vector: RingVector, ciphers: Sequence[AESGCM], size: int) -> None:
+        self._vector, self._masks = vector, TileMasks((), ciphers, size)
+        self._entries, self._packed = np.empty(size, np.uint8), np.empty(size, np.uint8)
+
+    def masked(self, tile: _Tile) -> memoryview:
+        lane = self._vector.lanes[tile.lane][tile.entries]
+        entries = self._entries[: lane.nbytes].view(lane.dtype)
+        np.copyto(entries, lane)
+        self._masks.apply(entries, tile.lane, tile.number)
+        if tile.bits == 8 * lane.itemsize and lane.dtype == lane.dtype.newbyteorder("<"):
+            return self._entries[: lane.nbytes].data  # it is packed as it lies
+        packed = self._packed[: packed_bytes(tile.size, tile.bits)]
+        pack_into(entries, tile.bits, packed)
+        return packed.data
+
+
+def add_masks_packed(ring: Group, packed: memoryview, *, plus: Sequence[bytes], threads: int = 1) -> None:
+    """Add the masks of these seeds to a packed vector, in place."""
+    ciphers, tiles = [AESGCM(seed) for seed in plus], list(_tiles(ring))
+    if threads <= 1 or len(tiles) == 1:
+        _add(packed, tiles, ciphers)
+        return
+    with ThreadPoolExecutor(threads) as pool:
+        shares = [pool.submit(_add, packed, tiles[part::threads], ciphers) for part in range(threads)]
+        for share in shares:
+            share.result()
+
+
+def _add(packed: memoryview, tiles: Sequence[_Tile], ciphers: Sequence[AESGCM]) -> None:
+    masks = TileMasks(ciphers, (), _largest(tiles))
+    for tile in tiles:
+        there = packed[tile.wire]
+        entries = unpack(there, tile.size, tile.bits)
+        masks.apply(entries, tile.lane, tile.number)
+        pack_into(entries, tile.bits, np.frombuffer(there, np.uint8))
+
+
+def _largest(tiles: Sequence[_Tile]) -> int:
+    """Bytes of the largest tile's entries."""
+    return max((tile.size * (4 if tile.bits <= 32 else 8) for tile in tiles), default=0)
+
+
+def _tiles(ring: Group) -> Iterator[_Tile]:
+    """Yield every tile's entries in its lane and bytes on the wire, in the order of the wire."""
+    start = 0
+    for lane, (size, bits) in enumerate(ring.segments):
+        for number, first in enumerate(range(0, size, TILE)):
+            last = min(first + TILE, size)
+            wire = slice(start + packed_bytes(first, bits), start + packed_bytes(last, bits))
+            yield _Tile(lane, number, slice(first, last), bits, wire)
+        start += packed_bytes(size, bits)

@@ -14,7 +14,7 @@ import msgspec
 
 from privstats.encoding.ring import Group, Ring
 from privstats.errors import PlanError
-from privstats.secagg.keys import CLASSICAL, KEY_AGREEMENTS
+from privstats.secagg.keys import CLASSICAL
 from privstats.secagg.statements import Claim
 from privstats.secagg.upload.state import STEPS, UPLOAD_STEP
 from privstats.secagg.upload.suites import SUITES, Suite
@@ -25,8 +25,6 @@ MAX_HELPERS = 255
 MAX_PART = 1024
 """The most reports in one batch."""
 
-_MANY = 10_000
-"""Clients from which on a plan says what their reports are in all."""
 _ANSWERS = 1 << 25  # bytes of answers to one batch
 _NOISY = "noisy helpers"  # a further element of the digest's input, if helpers add noise
 _MAX_BODY = (1 << 31) - 17  # the limit of one call of AES-GCM
@@ -164,15 +162,6 @@ class UploadParameters:
         """The assumption behind the promise."""
         return "unless the leader and all helpers work together"
 
-    def facts(self) -> list[str]:
-        """Return the trusted parties, the consequences of collusion, and the power of a poisoner, in sentences."""
-        return facts(self)
-
-    def numbers(self) -> dict[str, Any]:
-        """Return the facts for scripts."""
-        names = ("helpers", "tolerated", "min_survivors", "colluders")
-        return {name: getattr(self, name) for name in names}
-
     @classmethod
     def solve(
         cls,
@@ -200,77 +189,3 @@ class UploadParameters:
             raise PlanError(f"clients of an upload do not mask with each other: leave graph at 'auto', got {graph!r}")
         sizes = (clients, min_survivors, colluders, helpers, helpers - 1)
         return cls(*sizes, "split", ring, plan_digest, noisy_helpers, claim, key_agreement)
-
-
-def facts(parameters: UploadParameters) -> list[str]:
-    """Return one sentence per fact, for the person who reviews a plan."""
-    n, h, least = parameters.clients, parameters.helpers, parameters.min_survivors
-    one = "the helper is" if h == 1 else "one of them is"
-    return [
-        f"{n} clients send one message each and are gone; a leader and {_number(h)} that the plan names make the sum",
-        f"it trusts that not all of the panel work together: enough that the leader or {one} honest",
-        _learned(parameters.noisy_helpers),
-        KEY_AGREEMENTS[parameters.key_agreement],
-        f"{n - least} clients may stay silent, which costs nothing; every helper must answer, or there is no sum",
-        f"{parameters.colluders} clients of the whole roster may help, because the leader picks the reports",
-        *_bytes(parameters),
-        *_inputs(parameters.claim is not None),
-        "a run that is said to have failed may have succeeded for who runs it: a second run over the same data is a "
-        "second release",
-    ]
-
-
-def _bytes(parameters: UploadParameters) -> list[str]:
-    """Return a fact on the traffic and disk space of many reports, which are the bottleneck: see docs/how_big.md."""
-    if parameters.clients < _MANY:
-        return []
-    proof_bytes = 0 if parameters.claim is None else 64 + 32 * parameters.helpers
-    report = parameters.body_bytes + 120 + parameters.suite.box_bytes * len(parameters.boxed) + proof_bytes
-    total = parameters.clients * report
-    return [
-        f"{parameters.clients:,} reports of {report:,} bytes are {_size(total)} for the leader to receive, "
-        f"{_time(8 * total / 1e9)} of a line of 1 Gbit/s, and at most {_size(1.15 * total)} of its disk"
-    ]
-
-
-def _size(size: float) -> str:
-    unit, name = next(pair for pair in ((1e12, "TB"), (1e9, "GB"), (1e6, "MB")) if size >= pair[0] or pair[0] == 1e6)
-    return f"{size / unit:.3g} {name}"
-
-
-def _time(seconds: float) -> str:
-    unit, name = (3600, "hours") if seconds >= 7200 else (60, "minutes") if seconds >= 120 else (1, "seconds")
-    return f"{seconds / unit:.2g} {name}"
-
-
-def _inputs(proved: bool) -> list[str]:
-    """Return facts on how a dishonest party can change the sum."""
-    if not proved:
-        return [
-            "one client that sends false data, or the leader, or any one helper, can shift the sum by anything in the "
-            "ring, undetected: masking proves nothing about inputs, and split has no proof of the sum"
-        ]
-    return [
-        "the leader, or any one helper, can shift the sum by anything in the group, undetected: each report is proved, "
-        "and split has no proof of the sum; a report is proved only if leader and all helpers follow the protocol",
-        "any one of leader and helpers can make the proof of any honest client fail, and no message shows which of "
-        "them lied, or whether the client did; a refused client is not told, and may free its spend with the signed "
-        "lists of all helpers",
-    ]
-
-
-def _learned(noisy: bool) -> str:
-    all_of_them = "if leader and all helpers work together they read every client's vector, and "
-    if noisy:
-        return (
-            f"{all_of_them}nothing protects it then; any fewer of them learn the sum with the noise of the others in "
-            "it, and nothing else: no party sees the exact sum"
-        )
-    return (
-        f"{all_of_them}only noise that the client added itself protects it then; any fewer of them learn the sum and "
-        "nothing else"
-    )
-
-
-def _number(helpers: int) -> str:
-    return "1 helper" if helpers == 1 else f"{helpers} helpers"

@@ -131,5 +131,5 @@ def _mark(axes: Any, x: float, column: ColumnPoints, row: int, place: int) -> No
 
 def _label(column: Column, value: float, span: float) -> str:
     if isinstance(column, Dates):
-        return column.said(float(np.floor(value)))
+        return column.edge_text(float(np.floor(value)))
     return f"{value if abs(value) > _NOTHING * span else 0.0:.3g}"

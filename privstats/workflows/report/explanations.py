@@ -16,6 +16,7 @@ from privstats.dp.privacy import Adjacency, Unit
 from privstats.moments.code_rows import cells_of, levels_of
 from privstats.plan import Devices, Plan
 from privstats.plan.devices import exchanged_mu
+from privstats.printable import levels_text
 from privstats.printable.budget import columns
 from privstats.review.drop_outs import plan_dropouts
 from privstats.schema import Schema
@@ -96,7 +97,8 @@ def _mapped(schema: Schema) -> list[str]:
     cells, maps = cells_of(schema), ", ".join(step.kind for step in schema.transform)
     if cells is None:
         levels = levels_of(schema)
-        texts = "" if levels is None else f" Of texts, {levels.said}; a record with any other value there is left out."
+        words = "" if levels is None else levels_text(levels)
+        texts = f" Of texts, {words}; a record with any other value there is left out." if words else ""
         return [f"Before anything is added up, fixed public maps are applied to it: {maps}.{texts}"] if maps else []
     out = ["Of each value only its cell in the column counts, and nothing else; a gap has a cell too."]
     if cells.open and not schema.finds_cuts:

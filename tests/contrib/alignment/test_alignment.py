@@ -10,10 +10,10 @@ import pytest
 
 import privstats as ps
 from privstats import heads
+from privstats.contrib.alignment import barycentre, distance
 from privstats.course import Course, Single, spend, verify_next
 from privstats.errors import DataError, HeadError, LedgerError, PlanError, ReleaseError, SchemaError
 from privstats.kinds.gaussians import client_gaussian
-from privstats.transforms.bures import barycentre, distance
 from privstats.workflows.simulate import run
 from tests import made
 from tests.contrib.alignment.cohort import CLASSES, CLIENTS, COHORT, PROMISE, PUBLIC, RADIUS, SCHEMA, D, first, shards

@@ -18,11 +18,10 @@ from privstats.encoding import flatten
 from privstats.engines import loopback
 from privstats.engines.journal import JournaledClient
 from privstats.errors import AggregationError, LocalProtocolError, PlanError, RemoteProtocolError
-from privstats.kinds.gaussians import client_gaussian
+from privstats.kinds.gaussians import client_gaussian, mean_root, root
 from privstats.secagg import Client, Identity, Roster
 from privstats.session import aggregate_unmasked
 from privstats.session.validation import list_arguments
-from privstats.transforms.bures import mean_root, root
 from tests.contrib.alignment.cohort import CLIENTS, COHORT, PROMISE, RADIUS, SCHEMA, D, first, round_plan, shards
 from tests.secagg.interactive.inside import inside
 

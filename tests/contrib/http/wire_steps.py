@@ -14,9 +14,8 @@ from privstats.encoding import flatten
 from privstats.schema.variables import plain_variable
 from privstats.secagg import HelperKeys, Identity, Panel, Roster
 from privstats.secagg.keys import hkdf
-from privstats.secagg.prg import masked_tiles
 from privstats.secagg.upload.client import Client
-from privstats.secagg.upload.masking_scheme import secret_of
+from privstats.secagg.upload.masking_scheme import masked_tiles, secret_of
 from privstats.secagg.upload.signed_statements import derive
 from tests import made
 

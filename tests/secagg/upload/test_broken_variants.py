@@ -19,10 +19,9 @@ from privstats.errors import AggregationError, LocalProtocolError, RemoteProtoco
 from privstats.plan import check_plausible
 from privstats.randomness import seeded
 from privstats.secagg import HelperKeys, Offer, Panel
-from privstats.secagg.prg import masked_tiles
 from privstats.secagg.upload.client import Client
 from privstats.secagg.upload.helper import Helper
-from privstats.secagg.upload.masking_scheme import Streams
+from privstats.secagg.upload.masking_scheme import Streams, masked_tiles
 from tests.secagg.interactive.cohorts import stream
 from tests.secagg.upload.cohorts import (
     UNTIL,

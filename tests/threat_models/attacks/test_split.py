@@ -6,9 +6,8 @@ import pytest
 from privstats.plan import check_plausible
 from privstats.randomness import seeded
 from privstats.secagg import Helper, HelperKeys, Identity, Panel
-from privstats.secagg.prg import masked_tiles
 from privstats.secagg.upload.client import Client
-from privstats.secagg.upload.masking_scheme import Streams
+from privstats.secagg.upload.masking_scheme import Streams, masked_tiles
 from threat_models.attack import attacks, attacks_named
 from threat_models.attacks import ring_wrap, split
 from threat_models.attacks.heads import ridge_sums

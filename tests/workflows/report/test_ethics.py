@@ -171,7 +171,7 @@ def test_the_typical_noise_is_that_of_the_total_whoever_draws_it(model: str) -> 
 
 def test_the_typical_noise_of_a_total_is_what_parties_that_take_theirs_back_leave_in_it() -> None:
     plan = replace(PLAN, excess_noise="removed")
-    left = plan.noise.left_sigma([PLAN.cohort.clients] * PLAN.cohort.clients)
+    left = plan.noise.sigma_at_levels([PLAN.cohort.clients] * PLAN.cohort.clients)
     said = of(plan)
     assert all(f" {left[row.letter]:.3g} " in said.split(row.meaning)[1][:30] for row in plan.schema.sent)
 

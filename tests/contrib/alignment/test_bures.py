@@ -5,7 +5,8 @@ import itertools
 import numpy as np
 import pytest
 
-from privstats.transforms.bures import barycentre, distance, mean_root, next_reference, root, transport
+from privstats.contrib.alignment import barycentre, distance, next_reference, transport
+from privstats.kinds.gaussians import mean_root, root
 
 D, CLIENTS = 7, 5
 ERROR = 1e-10  # of an entry of what one map makes of a covariance here: rounding times their condition numbers

@@ -1,0 +1,222 @@
+"""The facts about a plan's masking: thresholds, trust, collusion and poisoning, in sentences and as numbers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict
+from functools import singledispatch
+from typing import Any
+
+from privstats.errors import PlanError
+from privstats.secagg.interactive.parameters import Parameters
+from privstats.secagg.interactive.random_graph import FailureBounds
+from privstats.secagg.keys import CLASSICAL, HYBRID
+from privstats.secagg.upload.parameters import UploadParameters
+
+RECORDED = (
+    "keys are agreed on by X25519 alone: whoever records every message and breaks X25519 later, as a large quantum "
+    "computer would, reads each party's sums, with no noise but what that party itself added"
+)
+"""What ``key_agreement = "x25519"`` does not promise; ``tests/secagg/test_recorded.py`` does it."""
+
+KEY_FACTS: Mapping[str, str] = {
+    CLASSICAL: RECORDED,
+    HYBRID: "keys are agreed on by X25519 and ML-KEM-768 together: whoever records every message and breaks X25519 "
+    "later reads no party's sums; signatures are Ed25519, which count only while the study runs",
+}
+"""What a plan can say of key agreement, and what each means, for the person who reviews the plan."""
+
+_MANY = 10_000
+"""Clients from which on a plan says what their reports are in all."""
+
+
+@singledispatch
+def masking_facts(masking: Any) -> list[str]:
+    """Return one sentence per fact about the masking of a plan, for the person who reviews it.
+
+    Each protocol registers the function for its parameters.
+
+    Example:
+        >>> from privstats.review.masking_facts import masking_facts
+        >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=ps.Cohort(3, 3, 100), privacy=ps.NoPrivacy())
+        >>> masking_facts(plan.masking)[0]
+        '3 clients, everyone masks with everyone; secrets need 2 shares; 0 clients may vanish and 0 may help the
+        server'
+    """
+    raise PlanError(f"no facts are written for {type(masking).__name__}; give plan.masking")
+
+
+@singledispatch
+def masking_numbers(masking: Any) -> dict[str, Any]:
+    """Return the facts for scripts: names and numbers, nested at will; infinities are allowed.
+
+    Each protocol registers the function for its parameters.
+
+    Example:
+        >>> from privstats.review.masking_facts import masking_numbers
+        >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=ps.Cohort(3, 3, 100), privacy=ps.NoPrivacy())
+        >>> masking_numbers(plan.masking)["threshold"]
+        2
+    """
+    raise PlanError(f"no numbers are written for {type(masking).__name__}; give plan.masking")
+
+
+@masking_facts.register
+def _of_interactive(parameters: Parameters) -> list[str]:
+    n, colluders, others = parameters.clients, parameters.colluders, parameters.neighbours
+    kind = "everyone masks with everyone" if parameters.complete else f"each client masks with {others} others"
+    thresholds = (
+        f"{n} clients, {kind}; secrets need {parameters.threshold} shares; "
+        f"{n - parameters.fewest_listed} clients may vanish and {colluders} may help the server"
+    )
+    trust = (
+        "no server is trusted; if the server and more than "
+        f"{colluders} clients work together they may read single clients' vectors",
+        "one client that sends false data can shift the sum by anything in the ring, unseen: masking proves "
+        "nothing about inputs",
+        KEY_FACTS[parameters.key_agreement],
+    )
+    failures = () if parameters.complete else _failures(parameters.bounds, parameters.server_may_lie)
+    return [thresholds, *trust, *_listing(parameters), *_framing(parameters), *failures]
+
+
+def _listing(parameters: Parameters) -> list[str]:
+    """Return the sentence on why a list needs more clients than a sum; none where it does not."""
+    disputes, survivors = parameters.disputes, parameters.min_survivors
+    if not disputes:
+        return []
+    return [
+        f"a list needs {parameters.fewest_listed} survivors, so that {survivors} of them are in the sum though "
+        f"a lying server makes up disputes, at most {disputes} a client; {disputes + 1} clients that lie "
+        "can get an honest neighbour left out, and the promise is for a server that shows all clients one list"
+    ]
+
+
+def _framing(parameters: Parameters) -> list[str]:
+    """Return a warning that liars within the plan can end a session, if the complete graph has too few holders.
+
+    The disputed shares need t holders in addition to max(1, c) liars, and one more where several dispute the same
+    shares, see docs/protocol.md, Dealings.
+    """
+    liars = max(1, parameters.colluders)
+    if not parameters.complete or parameters.min_survivors >= parameters.threshold + liars:
+        return []
+    least = parameters.threshold + liars
+    framed = least + (liars > 1)
+    return [
+        f"WARNING: where at most {framed} clients are left, {liars} lying among them can get an honest one left "
+        f"out, and so end the session after the others have uploaded: set min_survivors to at least {least}, with "
+        "more clients or fewer colluders if that leaves no room for dropouts"
+    ]
+
+
+def _failures(bounds: FailureBounds, server_may_lie: bool) -> list[str]:
+    """Return a sentence with the bounds, or none where nothing can fail, and what holds only for an honest server."""
+    named = {
+        "honest clients split into groups": bounds.connectivity,
+        "a client's secrets come together": bounds.privacy,
+        "a secret finds too few shares": bounds.liveness,
+        "a server that chooses who drops splits the honest": bounds.lying_server,
+    }
+    if all(math.isinf(value) for value in named.values()):
+        return []
+    parts = (f"{name}: {_power(value)}" for name, value in named.items())
+    out = ["over the random graph, at most these probabilities of failure: " + "; ".join(parts)]
+    if not server_may_lie:
+        out.append(
+            'graph = "sparse" keeps the promise against a server that follows the protocol only; one that chooses who '
+            'drops out may learn more than the sum, and graph = "robust" bounds that'
+        )
+    return out
+
+
+def _power(log2: float) -> str:
+    if math.isinf(log2):
+        return "never"
+    return f"2^{log2:.0f}" if log2 < 0 else "no bound"
+
+
+@masking_facts.register
+def _of_split(parameters: UploadParameters) -> list[str]:
+    n, h, least = parameters.clients, parameters.helpers, parameters.min_survivors
+    one = "the helper is" if h == 1 else "one of them is"
+    return [
+        f"{n} clients send one message each and are gone; a leader and {_number(h)} that the plan names make the sum",
+        f"it trusts that not all of the panel work together: enough that the leader or {one} honest",
+        _learned(parameters.noisy_helpers),
+        KEY_FACTS[parameters.key_agreement],
+        f"{n - least} clients may stay silent, which costs nothing; every helper must answer, or there is no sum",
+        f"{parameters.colluders} clients of the whole roster may help, because the leader picks the reports",
+        *_traffic(parameters),
+        *_inputs(parameters.claim is not None),
+        "a run that is said to have failed may have succeeded for who runs it: a second run over the same data is a "
+        "second release",
+    ]
+
+
+def _traffic(parameters: UploadParameters) -> list[str]:
+    """Return a fact on the traffic and disk space of many reports, which are the bottleneck: see docs/how_big.md."""
+    if parameters.clients < _MANY:
+        return []
+    proof_bytes = 0 if parameters.claim is None else 64 + 32 * parameters.helpers
+    report = parameters.body_bytes + 120 + parameters.suite.box_bytes * len(parameters.boxed) + proof_bytes
+    total = parameters.clients * report
+    return [
+        f"{parameters.clients:,} reports of {report:,} bytes are {_size(total)} for the leader to receive, "
+        f"{_time(8 * total / 1e9)} of a line of 1 Gbit/s, and at most {_size(1.15 * total)} of its disk"
+    ]
+
+
+def _size(size: float) -> str:
+    unit, name = next(pair for pair in ((1e12, "TB"), (1e9, "GB"), (1e6, "MB")) if size >= pair[0] or pair[0] == 1e6)
+    return f"{size / unit:.3g} {name}"
+
+
+def _time(seconds: float) -> str:
+    unit, name = (3600, "hours") if seconds >= 7200 else (60, "minutes") if seconds >= 120 else (1, "seconds")
+    return f"{seconds / unit:.2g} {name}"
+
+
+def _inputs(proved: bool) -> list[str]:
+    """Return facts on how a dishonest party can change the sum."""
+    if not proved:
+        return [
+            "one client that sends false data, or the leader, or any one helper, can shift the sum by anything in the "
+            "ring, undetected: masking proves nothing about inputs, and split has no proof of the sum"
+        ]
+    return [
+        "the leader, or any one helper, can shift the sum by anything in the group, undetected: each report is proved, "
+        "and split has no proof of the sum; a report is proved only if leader and all helpers follow the protocol",
+        "any one of leader and helpers can make the proof of any honest client fail, and no message shows which of "
+        "them lied, or whether the client did; a refused client is not told, and may free its spend with the signed "
+        "lists of all helpers",
+    ]
+
+
+def _learned(noisy: bool) -> str:
+    all_of_them = "if leader and all helpers work together they read every client's vector, and "
+    if noisy:
+        return (
+            f"{all_of_them}nothing protects it then; any fewer of them learn the sum with the noise of the others in "
+            "it, and nothing else: no party sees the exact sum"
+        )
+    return (
+        f"{all_of_them}only noise that the client added itself protects it then; any fewer of them learn the sum and "
+        "nothing else"
+    )
+
+
+def _number(helpers: int) -> str:
+    return "1 helper" if helpers == 1 else f"{helpers} helpers"
+
+
+@masking_numbers.register
+def _numbers_of_interactive(parameters: Parameters) -> dict[str, Any]:
+    numbers = {"neighbours": parameters.neighbours, "threshold": parameters.threshold}
+    return {**numbers, "log2_failure_probabilities": asdict(parameters.bounds)}
+
+
+@masking_numbers.register
+def _numbers_of_split(parameters: UploadParameters) -> dict[str, Any]:
+    return {name: getattr(parameters, name) for name in ("helpers", "tolerated", "min_survivors", "colluders")}
