@@ -234,12 +234,12 @@ _MEAN_BITS = 20
 
 _ONE = float(1 << _MEAN_BITS)
 
-_SHY = 1 - 2.0**-40  # rounding of a root and a product cannot lift what is this much shorter
+_SHY = 1 - 2.0**-40  # shortens by more than the rounding of a root and a product can lengthen
 
 _LOG_BITS = 40  # of log Y, rounded so that every platform takes the same number
 
 Whole = NDArray[np.float64]
-"""Whole numbers in float64."""
+"""Integers stored as float64."""
 
 
 ScoreMoments, RealScoreMoments = containers(

@@ -5,9 +5,8 @@ machines, and ``Outbox`` holds the messages of a step, each made when it is take
 largest object in the server's memory. Thresholds, graphs and the names of steps are details of one protocol.
 :mod:`privstats.secagg.protocols` lists the protocols.
 
-Where clients take excess noise back, the seeds of its layers are a chain: a value gives the layers below it and none
-above, so one value opens any number of layers, and a client that shows one has shown no more. What a layer is drawn
-from belongs to ``dp``.
+Where clients remove excess noise, the seeds of its layers are a chain: a value yields the layers below it and none
+above. So one value opens any number of layers, and reveals no others. The distribution of a layer is in ``dp``.
 """
 
 from __future__ import annotations
@@ -146,7 +145,7 @@ class Shelving(Protocol):
     """
 
     fetch: Callable[[bytes], bytes]
-    """The message at a place; an error of it ends the machine in memory, and the journal has what it needs."""
+    """Returns the message at a place; if it fails, this machine ends, and its journal can resume it."""
 
     def shelve(self, places: Mapping[int, bytes]) -> None:
         """Note where the journal has these clients' messages, so that :meth:`export_shelved` omits them."""
@@ -171,9 +170,9 @@ def unshelved(_: bytes) -> bytes:
 class Deferring(Protocol):
     """An aggregator that may leave the sums of parts to others, and keeps their messages until each sum is in.
 
-    ``unsummed`` are the parts that wait, by number, with their senders; ``sealed`` gives bodies of one as they arrived,
-    each with the key that opens it alone. Sums come in any order; :meth:`sum_part` makes one here, and the end of the
-    step all that are missing.
+    ``unsummed`` are the parts that wait, by number, with their senders; ``sealed`` returns bodies of a part as they
+    arrived, each with the key that opens it alone. Sums arrive in any order; :meth:`sum_part` computes one here, and
+    the end of the step computes all that are missing.
     """
 
     defers: bool
@@ -184,15 +183,15 @@ class Deferring(Protocol):
         ...
 
     def sealed(self, number: int, senders: Sequence[int]) -> Sequence[Any]:
-        """Bodies of a part that waits."""
+        """Return bodies of a part without a sum."""
         ...
 
     def add_part_sum(self, number: int, packed: bytes) -> bool:
-        """Add a part's sum, once; whether it was awaited."""
+        """Add a part's sum, once; return whether it was awaited."""
         ...
 
     def sum_part(self, number: int) -> None:
-        """Add a part up here."""
+        """Compute a part's sum here."""
         ...
 
 
@@ -218,7 +217,7 @@ def session_id(parameters: Masking, roster: Roster | bytes) -> bytes:
     """
     if isinstance(roster, bytes):
         return roster + parameters.digest
-    if not isinstance(roster, Roster) or not roster.run:  # what is no roster a machine refuses
+    if not isinstance(roster, Roster) or not roster.run:  # a machine refuses a value that is no roster
         return b""
     return roster.digest + parameters.digest
 

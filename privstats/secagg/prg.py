@@ -133,7 +133,7 @@ class _Masker:
         np.copyto(entries, lane)
         self._masks.apply(entries, tile.lane, tile.number)
         if tile.bits == 8 * lane.itemsize and lane.dtype == lane.dtype.newbyteorder("<"):
-            return self._entries[: lane.nbytes].data  # it is packed as it lies
+            return self._entries[: lane.nbytes].data  # its bytes are the packed form already
         packed = self._packed[: packed_bytes(tile.size, tile.bits)]
         pack_into(entries, tile.bits, packed)
         return packed.data
@@ -179,7 +179,7 @@ def _tiles(ring: Group) -> Iterator[_Tile]:
 def add_packed(total: RingVector, *packed: memoryview) -> None:
     """Add vectors of exactly ``ring.wire_bytes`` packed bytes each to ``total``, in place.
 
-    Of all vectors one tile after another is added, while the total's stays in cache.
+    All vectors are added tile by tile, while the total's tile stays in cache.
     """
     start = 0
     for lane, (size, bits) in zip(total.lanes, total.ring.segments, strict=True):

@@ -55,7 +55,7 @@ class Receipt:
 
 
 def words_of(listed: bytes, agreement: Agreement, own: Mapping[int, bytes]) -> dict[int, bytes]:
-    """Return the list with its signature by client, in order: of a verified agreement, and the client's own.
+    """Return the list and its signature by signer, in order: those of a verified agreement, and the client's own.
 
     Args:
         listed: the list, as a bitmap.

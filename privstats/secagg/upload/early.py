@@ -74,7 +74,7 @@ class EarlyCheck:
     def _completed(
         self, view: memoryview, kind: type[messages.Report] | type[messages.ProvedReport]
     ) -> messages.Report | messages.ProvedReport:
-        """Return the report with zeros in place of what has not come."""
+        """Return the report with zeros in place of the bytes that have not arrived."""
         missing = self.parameters.body_bytes - self.parameters.suite.head_bytes
         seal = b"\xc4" + bytes((SIGNATURE_BYTES,)) + bytes(SIGNATURE_BYTES)
         message = memoryview(b"".join((view, bytes(missing), seal)))

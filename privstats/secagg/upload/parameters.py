@@ -26,7 +26,7 @@ MAX_PART = 1024
 """The most reports in one batch."""
 
 _MANY = 10_000
-"""Clients from which on a plan says what their reports are in all."""
+"""Number of clients from which a plan states the total size of their reports."""
 _ANSWERS = 1 << 25  # bytes of answers to one batch
 _NOISY = "noisy helpers"  # a further element of the digest's input, if helpers add noise
 _MAX_BODY = (1 << 31) - 17  # the limit of one call of AES-GCM
