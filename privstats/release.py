@@ -130,7 +130,7 @@ class Release:
     def sigma(self) -> Mapping[str, float]:
         """Standard deviation, in real units, of the noise that is in each statistic's sum; 0.0 without DP.
 
-        Distributed and local noise grow with the survivors: each brings a share, or what it left of one. A symmetric
+        Distributed and local noise grow with the survivors: each adds a share, or the rest of one. A symmetric
         block has this standard deviation on its diagonal and 1/sqrt 2 of it elsewhere. A class that took merged classes
         in carries the noise of each (``dp.noise_copies``); this is the level of one.
         """
@@ -156,7 +156,7 @@ class Release:
         return hashlib.sha256(b"privstats/release\0" + msgspec.msgpack.encode(named)).hexdigest()
 
     def save(self, path: PathLike, signer: Signer | None = None) -> None:
-        """Write the release whole: safetensors with the manifest in its header.
+        """Write the complete release: safetensors with the manifest in its header.
 
         Args:
             path: the file; an existing one is replaced atomically.

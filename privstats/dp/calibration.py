@@ -146,7 +146,7 @@ class Noise:
         """Return the sigmas of one share's draws in grid steps: the base, then its layers, lowest first.
 
         Without levels there is the base alone. The variances add up to that of :meth:`share_sigma`. A share without its
-        j lowest layers is sized for ``levels[j]`` clients (``noise_layers.layer_sigmas``).
+        j lowest layers is sized for ``levels[j]`` clients (:func:`layer_sigmas`).
         """
         if not self.levels:
             return (self.share_sigma(segment),)
@@ -227,11 +227,11 @@ def calibrate(
         honest_shares: min_survivors - colluders: the number of clients whose shares an attacker neither knows nor can
             remove. Only the distributed model uses it.
         members: number of leader and helpers, who each add the full noise; only the panel model has more than one.
-        levels: where clients remove excess noise, ``noise_layers.levels_of`` the cohort; distributed noise only.
+        levels: where clients remove excess noise, ``levels_of`` the cohort; distributed noise only.
 
     Guarantee:
         The release is (epsilon, delta)-DP for the unit and adjacency of ``privacy``; a margin of 2**-40 on both pays
-        for the rounding of these numbers (``models.MARGIN``). Central: assumes an honest server and is exactly mu-GDP.
+        for the rounding of these numbers (``privacy.MARGIN``). Central: assumes an honest server and is exactly mu-GDP.
         Distributed: assumes at least ``honest_shares`` honest clients in the sum and nothing about the server; mu-GDP
         up to a max-divergence of ``slack`` < 1e-20, which the same margin more than covers; with ``levels`` this also
         holds for the noise that remains after every client has opened its superfluous layers. Local: every

@@ -45,8 +45,8 @@ squares of the joint mu) leaves it at mu (1 + r). To first order delta rises by 
 / 2, and the margin has lowered it by g phi(a) (epsilon R(b) + R(a) - R(b)), with b = a + mu and Mills' ratio R, because
 d delta / d mu = phi(a), d delta / d epsilon = -e^epsilon Phi(-b) = -phi(a) R(b) and delta = phi(a) (R(a) - R(b)). So g
 >= K r is enough, with K = mu / (epsilon R(b) + R(a) - R(b)), which is at most 2. Here g = 2**-40 = 9e-13 covers r up to
-4e-13; what was found in plans is 1e-15. The slack of distributed noise is below 1e-20 (docs/privacy.md). It costs 1e-12
-of the noise.
+4e-13; the largest r found in plans is 1e-15. The slack of distributed noise is below 1e-20 (docs/privacy.md). The
+margin costs 1e-12 of the noise.
 """
 
 
@@ -146,7 +146,7 @@ AVERAGE = "average"
 """The ``person_clip`` under which a person adds the average of all rows."""
 
 _OF_UNIT = {"client": ("max_records_per_client", "client_clip"), "person": ("max_records_per_person", "person_clip")}
-"""By unit, what says how many records one has, and what it is clipped to."""
+"""By unit, the field with its maximum number of records, and the field with its clip."""
 
 
 @dataclass(frozen=True)

@@ -110,7 +110,7 @@ class PersonAverage:
 
     averaged: ClassVar[bool] = True
     records: ClassVar[float] = 1.0
-    """A person of one row counts in full, as whoever has more."""
+    """A person with one row counts in full, and so does a person with more."""
 
     def most_records(self, _: Schema) -> int:
         """Return 1: one record's largest entries and counts bound a person's contribution.

@@ -26,9 +26,9 @@ from privstats.intake.arrays import host_rows, require_plain
 from privstats.intake.meaning import LONGEST, MISSING, UNREADABLE, is_decimal, of_number, reading, same, word_of
 
 _PLAIN = frozenset((str, bytes, int, float, bool, type(None)))
-"""Types of which equal values are read alike; those of tuples, or of an hour of summer and of winter time, are not."""
+"""Types whose equal values have one reading. Equal tuples, or equal times of a repeated hour, may have several."""
 _OF_DECIMALS = b"0123456789+-.eE"
-_NEAR = 2.0**-44  # numbers of the same 15 digits are nearer than half of this part of themselves
+_NEAR = 2.0**-44  # relative: numbers with the same 15 digits are less than half of this apart
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,9 +37,9 @@ class Readings:
 
     Attributes:
         numbers: float64 ``(n,)``; NaN where a value is no number.
-        spoken: every different text; those of :data:`MISSING`, in small letters, mean a gap.
-        places: of each value among ``spoken``, ``(n,)``; -1 of what is neither a text nor such a word.
-        meant: the words that are texts like others here.
+        spoken: the distinct texts and, in lower case, the distinct words of :data:`MISSING`, which mean a gap.
+        places: index in ``spoken`` of each value, ``(n,)``; -1 for a value that is neither a text nor such a word.
+        meant: the words of :data:`MISSING` that are texts like others here.
     """
 
     numbers: NDArray[np.float64]
@@ -49,7 +49,7 @@ class Readings:
 
     @classmethod
     def of(cls, numbers: NDArray[np.float64], said: Sequence[str] = (), at: Any = slice(None)) -> Readings:
-        """Of numbers; and of texts and words, empty where there is none, each value's at ``at`` among those given."""
+        """Build readings from numbers, and from the texts and words in ``said`` (empty: none) at the places ``at``."""
         known = {text: place for place, text in enumerate(dict.fromkeys(filter(None, said)))}
         places = np.array([known.get(text, -1) for text in said], np.intp)[at] if said else np.full(len(numbers), -1)
         return cls(numbers, tuple(known), places)
@@ -75,7 +75,7 @@ class Readings:
         return self.each([text not in MISSING or text in self.meant for text in self.spoken], nothing=False)
 
     def each(self, values: Sequence[Any], nothing: Any) -> NDArray[Any]:
-        """Of each value what belongs to its text or word, out of one for each of ``spoken``; of others ``nothing``."""
+        """Return the entry of ``values`` at each value's place in ``spoken``; ``nothing`` for a value without one."""
         return np.array([*values, nothing])[self.places]
 
     @property
@@ -85,7 +85,7 @@ class Readings:
 
     @property
     def words(self) -> dict[int, str]:
-        """By place, in small letters, the texts that are read as missing by :data:`MISSING`, blanks aside."""
+        """By place, in lower case, the words of :data:`MISSING` that values are; blanks are not included."""
         return {at: self.spoken[self.places[at]] for at in np.flatnonzero(self.missing & (self.places >= 0)).tolist()}
 
     @property
@@ -95,7 +95,7 @@ class Readings:
 
     @property
     def plain(self) -> NDArray[Any]:
-        """One array: the numbers, or where there is a text objects, of which a gap is NaN."""
+        """One array of the numbers; if any value is a text, an array of objects, with NaN for a gap."""
         texts = self.are_texts
         return np.where(texts, self.each(self.spoken, nothing=None), self.numbers) if texts.any() else self.numbers
 
@@ -104,10 +104,10 @@ def read(values: Any) -> Readings:
     """Return the reading of every value, as if each stood alone.
 
     Args:
-        values: ``(n,)``, of any type: an array, a list, or a column of a frame; of further axes no value is single.
+        values: ``(n,)``, of any type: an array, a list, or a column of a frame; with more axes no value is readable.
 
     Raises:
-        DataError: a column whose type, whatever its values, has none that can be read, as a union of Arrow.
+        DataError: the column's type has no values that can be read, such as a union of Arrow.
     """
     return reader_of(*static_type(values))(values)
 
@@ -158,7 +158,7 @@ def _of_any(values: Any) -> Readings:
 
 
 def _of_typed(values: NDArray[Any]) -> Readings:
-    """Read an array of numpy; several types of other libraries have one each."""
+    """Read an array of numpy; columns of several other types are stored as one."""
     return reader_of("numpy", values.dtype.name)(values)
 
 
@@ -169,7 +169,7 @@ def _of_numbers(values: Any) -> Readings:
 
 
 def _of_finite(numbers: NDArray[np.float64]) -> Readings:
-    """Read numbers of an array that nobody else holds, which this changes."""
+    """Read an array of numbers, which is changed in place: the caller must hold the only reference."""
     numbers[~np.isfinite(numbers)] = math.nan
     numbers += 0.0
     return Readings.of(numbers)
@@ -265,8 +265,8 @@ def _numbers(plain: Any, kinds: set[type]) -> NDArray[np.float64] | None:
 def array_of(column: Any) -> NDArray[Any]:
     """A column of any library as numpy's array; a value that numpy cannot hold is :data:`UNREADABLE` in it.
 
-    Such are a text of Arrow that is not UTF-8, and a time of day beyond a day. They leave the others as they are. A
-    column whose type is Arrow's UUID holds UUIDs, and not their bytes.
+    Examples are an Arrow text that is not UTF-8, and a time of day beyond a day. The other values do not change. A
+    column of Arrow's type UUID holds UUIDs, not their bytes.
 
     Raises:
         DataError: the column's type has no values that can be read.
@@ -306,10 +306,10 @@ def _by_halves(column: Any) -> list[Any]:
 
 
 def decoded(column: Any) -> Any:
-    """A column of Arrow itself where pandas holds one, and dictionaries of Arrow as their values.
+    """Return the Arrow column where pandas holds one, and a dictionary of Arrow as its values.
 
-    Pandas makes times Python's, which end with the year 9999; and numpy is given the value of another record for a gap
-    in a dictionary.
+    Pandas would return Python's times, which end with the year 9999. For a gap in a dictionary, numpy would receive
+    another record's value.
     """
     if hasattr(getattr(column, "dtype", None), "pyarrow_dtype"):
         column = getattr(column, "array", column).__arrow_array__()
@@ -318,9 +318,9 @@ def decoded(column: Any) -> Any:
 
 
 def alike(numbers: NDArray[np.float64], marks: Sequence[float] | NDArray[np.float64]) -> NDArray[np.float64]:
-    """The numbers, each replaced by the mark that it is the same as at 15 digits, where there is one.
+    """Return the numbers, each replaced by the mark that equals it at 15 digits, if there is one.
 
-    Comparing what is returned with ``marks`` is comparing both at 15 digits; few numbers need the digits.
+    Comparing the result with ``marks`` compares both at 15 digits; few numbers need the digits.
 
     Args:
         numbers: ``(n,)``; NaN stays.
@@ -340,12 +340,12 @@ def alike(numbers: NDArray[np.float64], marks: Sequence[float] | NDArray[np.floa
 
 @dataclass(frozen=True, eq=False)
 class Listed:
-    """Public values, as the values of records are compared with them: read alike, numbers at 15 digits.
+    """Public values, in the form that records' values are compared with: read alike, numbers at 15 digits.
 
     Attributes:
-        numbers: those that are numbers, increasing.
-        places: of each of them, its place among all.
-        texts: the others' places.
+        numbers: the values that are numbers, increasing.
+        places: index of each number among all values.
+        texts: index of each other value among all values, by its text.
     """
 
     numbers: NDArray[np.float64]

@@ -23,19 +23,19 @@ from privstats.intake.columns import array_of, read
 from privstats.intake.tables import Codes, is_list, names_of_columns, table_of
 
 _RECORDS = 1 << 14
-"""Of one batch: the window in which codes of declared columns are formed."""
+"""Records of one batch: the window in which declared columns become codes."""
 
 
 @dataclass(frozen=True, repr=False)
 class _Source(ABC):
-    """A table that is read when it is asked for, and as often."""
+    """A table that is not in memory; every request reads it again."""
 
     table: Any
 
     @property
     @abstractmethod
     def names(self) -> list[str]:
-        """Of its columns."""
+        """Names of its columns."""
 
     @abstractmethod
     def batches(self, names: list[str]) -> Generator[Any]:
@@ -47,7 +47,7 @@ class _Source(ABC):
 
 
 class _Relation(_Source):
-    """Of DuckDB, whose connection serves one reader at a time."""
+    """A relation of DuckDB, whose connection serves one reader at a time."""
 
     @property
     def names(self) -> list[str]:
@@ -72,7 +72,7 @@ class _Relation(_Source):
 
 
 class _LazyFrame(_Source):
-    """Of polars, which holds the chosen columns of all records while their batches are read."""
+    """A lazy frame of polars, which holds the chosen columns of all records while their batches are read."""
 
     @property
     def names(self) -> list[str]:
@@ -86,7 +86,7 @@ class _LazyFrame(_Source):
 
 
 class _Dataset(_Source):
-    """An Arrow dataset, of which each file is read with the types that it has itself.
+    """An Arrow dataset; each of its files is read with the file's own types.
 
     Arrow would cast every file to the types of the first one: a record of the first file would then decide what others
     say, or that all are refused. A dataset with a filter gives no files, so the caller's own query casts there.
@@ -384,8 +384,8 @@ def each_refusing(parts: Generator[Any], refusal: Refusal) -> Generator[Any]:
 
 def _no_table(table: str = "the table") -> Refusal:
     return lambda kind: DataError(
-        f"{table} could not be read ({kind}): run its query by itself, whose own words say where, and may hold a value "
-        "of a record; give a folder of files by its path, for queries cast its files"
+        f"{table} could not be read ({kind}): run its query by itself to see where; that message may hold a value of a "
+        "record. Give a folder of files by its path, because queries cast its files"
     )
 
 

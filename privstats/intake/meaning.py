@@ -29,20 +29,20 @@ Reading: TypeAlias = float | str | None
 _INFINITE = frozenset(sign + word for sign in ("", "+", "-") for word in ("inf", "infinity"))
 _NAMED = ("#n/a", "#n/a n/a", "#na", "-1.#ind", "-1.#qnan", "-nan", "1.#ind", "1.#qnan", "<na>", "n/a", "na", "nan")
 MISSING = frozenset(("", *_NAMED, "nat", "none", "null")) | _INFINITE
-"""Texts that say that nothing is given, in any case: those that readers of tables know, and infinities."""
+"""Texts, in lower case, that mean a missing value: those that readers of tables know, and infinities."""
 
 UNREADABLE = "\x01"
-"""What values are read as that are no single value: which no public value can be, for theirs are printable."""
+"""The reading of a value that is not one single value. No public value equals it, because those are printable."""
 
 LOST = "\ufffd"
-"""What decoders write for bytes that are no text in the encoding that was declared (U+FFFD): two texts that differed
-may be one with it. So no public value holds it, and no id; a value with it is none that is listed."""
+"""The character that decoders write for bytes that are invalid in the declared encoding (U+FFFD). Different texts may
+become equal with it, so no public value and no id holds it, and a value that holds it matches no listed value."""
 
 _DECIMAL = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _ISO = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}(?:[T ][0-9]{2}:[0-9]{2}.*)?")
 _INTERVAL = re.compile(r"([\[(])([^,()\[\]]+),([^,()\[\]]+)([\])])")
 LONGEST = 1024
-"""Characters of a text: more than a public name has in any form; the time to normalise grows with the square."""
+"""Maximum characters of a text: longer than any public name; the time to normalise grows with the square."""
 
 _TRUTHS = {"true": 1.0, "false": 0.0}
 
@@ -51,13 +51,13 @@ def reading(value: Any) -> Reading:
     """One value as a number, a text, or None where nothing is given.
 
     - None, NaN, pandas' NA and NaT, infinities, masked values, and the texts :data:`MISSING` are nothing.
-    - Numbers of any type are float64 first; truths are 1 and 0.
+    - Numbers of any type become float64 first; booleans are 1 and 0.
     - A text is normalised (NFC) and stripped. If it is a plain decimal, it is that number (``007``, ``7.0`` and ``7e0``
       are one value); ``true`` and ``false`` in any case are 1 and 0; an ISO date is written in one way, and so is an
-      interval (``(0.0, 10.0]`` is ``(0, 10]``, for a gap beside them makes whole edges floats).
+      interval (``(0.0, 10.0]`` is ``(0, 10]``, because a gap in the column turns integer edges into floats).
     - Dates are their ISO text, in UTC; any other single value is its text.
-    - What holds several values, a text of more than 1,024 characters, and what cannot say what it is: one and the same
-      text, which no public value is. Nothing is raised, whatever the value does.
+    - A value that holds several values, a text of more than 1,024 characters, and a value whose methods fail are
+      :data:`UNREADABLE`, which equals no public value. Nothing is raised, whatever the value does.
 
     Example:
         >>> from privstats.intake.meaning import reading
@@ -66,12 +66,12 @@ def reading(value: Any) -> Reading:
     """
     try:
         return _reading(value)
-    except Exception:  # of its own methods, or deeper than Python goes: no value may stop the reading of others
+    except Exception:  # of its own methods, or from deep recursion: no value may stop the reading of others
         return UNREADABLE
 
 
 def word_of(value: Any) -> str:
-    """The word of :data:`MISSING`, in small letters, that a text is; empty where it is none or blank.
+    """Return the word of :data:`MISSING` that a text is, in lower case; empty for a blank or any other value.
 
     Example:
         >>> from privstats.intake.meaning import word_of
@@ -83,7 +83,7 @@ def word_of(value: Any) -> str:
 
 
 def same(value: float) -> float:
-    """The number that a value counts as: itself at 15 digits, which every float64 keeps through a text.
+    """Return a value rounded to 15 digits, which every float64 keeps when it is written as a text.
 
     Example:
         >>> from privstats.intake.meaning import same
@@ -129,7 +129,7 @@ def of_number(value: Any) -> float | None:
 
 
 def _of_date(value: Any) -> Reading:
-    """Of pandas' times numpy's, which hold years that Python's do not."""
+    """Read a date or a span; pandas' through numpy's, which hold years that Python's do not."""
     for name in ("to_datetime64", "to_timedelta64"):
         if hasattr(value, name):
             return reading(getattr(value, name)())
@@ -144,7 +144,7 @@ def is_decimal(value: Any) -> bool:
 def _of_text(text: str) -> Reading:
     if is_decimal(text):  # nearly always, and nothing below changes one
         return of_number(text)
-    text = text.replace("\0", "").strip()  # numpy's texts lose what is 0 at their end
+    text = text.replace("\0", "").strip()  # numpy's texts drop zeros (U+0000) at their end
     if len(text) > LONGEST:
         return UNREADABLE
     text = unicodedata.normalize("NFC", text).strip()
@@ -188,7 +188,7 @@ def _of_time(value: Any) -> str:
 
 
 def _of_numpys_time(value: np.datetime64 | np.timedelta64) -> str:
-    """In microseconds, unless there are more of them than numpy counts: its count starts again, at a time long past."""
+    """Read a time in microseconds; one with more of them than int64 holds is unreadable, because numpy's would wrap."""
     micros = value.astype(f"{value.dtype.str[1:3]}[us]")
     coarse = np.datetime_data(value.dtype)[0] not in ("us", "ns", "ps", "fs", "as")
     if coarse and micros.astype(value.dtype).astype(np.int64) != value.astype(np.int64):
@@ -269,7 +269,7 @@ def shown(value: object) -> str:
     """A schema is public: a short text or number may be shown, anything else is named by its type."""
     if not isinstance(value, str | int | float) or len(repr(value)) > _LONGEST_SHOWN:
         return type(value).__name__
-    return repr(str(value)) if isinstance(value, str) else repr(value)  # numpy's texts say that they are numpy's
+    return repr(str(value)) if isinstance(value, str) else repr(value)  # the repr of numpy's texts names numpy
 
 
 def listed(names: list[str] | tuple[str, ...]) -> str:

@@ -1,6 +1,6 @@
-"""Whose a row is: an id as one person, each read by itself.
+"""Decide which person an id names, each id by itself.
 
-An id is a text or a whole number. One person are
+An id is a text or a whole number. These ids name one person:
 
 - whole numbers of one value, as numbers of any type and as texts: ``7``, ``7.0``, ``"007"``, ``" +7. "``, ``"0.7e1"``,
   ``"0x7"``, because readers of tables make that number of these texts;
@@ -11,9 +11,9 @@ An id is a text or a whole number. One person are
 Nothing else joins two ids: case, spaces within and invisible characters tell persons apart, more narrowly than
 ``meaning.reading``. Two persons who are taken for one move the sums by twice the promise, and so does one who is
 taken for two. An id for which either may be so is **nobody's**, whose rows are in no sum: that is sound whoever it was.
-Nobody's are
+These ids are nobody's:
 
-- what is missing, as readers of tables write it;
+- missing values, as readers of tables write them;
 - a text with U+FFFD, which stands for bytes that were lost in decoding; with a zero within; of more than 200
   characters; not in NFC; or with another blank at an end, which may be a letter in another encoding;
 - bytes that are a text with blanks or zeros around it, for they may be the text or the bytes of a binary id;
@@ -22,7 +22,7 @@ Nobody's are
 - dates, times and spans, which containers cut to microseconds or move between zones; truths, which are numbers in some;
   and every other value;
 - a text that a reader of tables may take for one of these (``12.1``, ``inf``, ``True``, ``2020-01-02``, ``12:30``).
-  Such a reader gives a column one type: without this rule one word in it would make persons of all other rows.
+  Such a reader gives a column one type: without this rule one text in it would turn other rows into persons' rows.
 
 The static type of a column is public. A type that holds narrow floats, complex numbers or several values is refused.
 """
@@ -52,13 +52,13 @@ _NO_IDS = re.compile(
     r"(large_|fixed_size_)?list|struct|map<|array\(|(dense|sparse)_union|torch\.(b?float|complex)", re.I
 )
 """Static types, by their names in each library, whose values are no ids: several values, or tensors of floats."""
-_DIGITS = 53  # binary ones of a float: of more, one stands for several whole numbers
-_LONGEST_ID = 200  # as registries of streams take them: who is one person in one place is so in all
+_DIGITS = 53  # binary digits of a float64: from 2**53 on, one float stands for several integers
+_LONGEST_ID = 200  # the limit in registries of streams, too, so that an id names one person everywhere
 _INTEGER = re.compile(r"[+-]?[0-9]+(\.0*)?")
 _NO_UTF8 = re.compile("[\udc80-\udcff]")  # bytes that are none in UTF-8 (PEP 383)
 _GAPS = "#N/A,#N/A N/A,#NA,-1.#IND,-1.#QNAN,-NaN,-nan,1.#IND,1.#QNAN,<NA>,N/A,NA,NULL,NaN,NaT,None,n/a,nan,null"
 _NO_ID = frozenset(("", *_GAPS.split(",")))
-"""As readers of tables write a gap, letter by letter: ``Null`` is a name of people."""
+"""Gaps as readers of tables write them, in exactly this case: ``Null`` is a name of people."""
 _BLANKS = " \t\n\v\f\r\0"
 _CODED = re.compile("0x[0-9a-f]+|0b[01]+", re.IGNORECASE)
 """Texts of which readers of tables make numbers, Arrow and DuckDB by the prefix."""
@@ -128,7 +128,7 @@ def _identity(value: Any) -> Reading:
 
 
 def first_unsure(kind: np.dtype[Any]) -> float:
-    """The first whole number of which a type has not every one below it and the next; 0 of truths."""
+    """Return the bound below which a type's integers are exact, at most 2**53; 0 for booleans."""
     if kind.kind == "b":
         return 0.0
     return 2.0 ** (min(np.finfo(kind).nmant + 1, _DIGITS) if kind.kind in "fc" else _DIGITS)
@@ -163,7 +163,7 @@ def _id_of_text(given: str) -> Reading:
 
 
 def former_identity(value: Any) -> Reading:
-    """The person whom an earlier version took a value for; it read U+FFFD, other blanks and exponents as they stand."""
+    """Return the person whom a value named earlier, when U+FFFD, other blanks and exponents had no rule."""
     if not isinstance(value, str | bytes):
         return identity(value)
     text = value if isinstance(value, str) else value.decode("utf-8", "surrogateescape")
@@ -180,7 +180,7 @@ def _integer(number: float, most: float) -> float | None:
 def persons_of(ids: Any) -> NDArray[np.intp]:
     """A number for each person, ``(n,)``; -1 where a row is nobody's, or :data:`LIKE_ANOTHER`.
 
-    Large numbers are nobody's in every container, because a gap beside them makes whole numbers floats in some.
+    Large numbers are nobody's in every container, because in some a gap in the column turns integers into floats.
 
     Raises:
         DataError: ids of another shape than ``(n,)``, or of a type that does not tell persons apart.
@@ -223,8 +223,9 @@ def typed_ids(ids: Any) -> Any:
 
 
 def names_of(ids: Any, rule: int = RULE) -> list[str | None]:
-    """The text by which each person is known wherever the id is kept: ``7`` for 007 and 7.0; None where no person is
-    said. Two ids have one name exactly where :func:`persons_of` takes them for one person.
+    """Return the text by which each person is known where ids are stored: ``7`` for 007 and 7.0; None for nobody.
+
+    Two ids have one name exactly where :func:`persons_of` takes them for one person.
 
     Args:
         ids: as for :func:`persons_of`.

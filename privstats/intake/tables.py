@@ -140,8 +140,8 @@ def names_of_columns(X: Any) -> list[Any] | None:
 def _as_numbers(X: Any) -> NDArray[Any] | None:
     """Return a frame as one array of numbers; None unless the static types of all columns are of numbers.
 
-    The types alone decide. A shortcut that asked the array would read a column of dates in two ways: as numbers beside
-    numbers, and as dates beside a gap in any other column.
+    The types alone decide. If the converted array decided, a column of dates would be read in two ways: as numbers
+    next to numbers, and as dates next to a column with a gap.
     """
     if hasattr(X, "iloc"):  # of pandas, whose nullable types have names of polars
         fits = all(isinstance(kind, np.dtype) and kind.kind in "fiu" for kind in X.dtypes)
@@ -203,7 +203,7 @@ def ordered_columns(X: Any, names: tuple[str, ...] | None, *, gaps: bool = False
 
 
 class ReadRows:
-    """Rows of columns that are read already, of which one holds a text.
+    """Rows of columns that are read already, at least one of which holds a text.
 
     Attributes:
         readings: of each column.
@@ -233,9 +233,9 @@ def side_by_side(columns: Sequence[Readings]) -> NDArray[Any]:
 
 
 def of_list(rows: Sequence[Any]) -> NDArray[Any]:
-    """A list as an array: of numbers where all are, else of objects, each as it stands.
+    """Return a list as an array: of numbers where all entries are numbers, else of unchanged objects.
 
-    numpy alone would give all of them the type of one, and write a float32 anew beside a text.
+    numpy alone would convert all entries to one type, and next to a text it would write a float32 with other digits.
 
     Raises:
         ValueError: its rows have different lengths.
@@ -265,7 +265,7 @@ def rectangle(rows: Sequence[Any], width: int) -> NDArray[Any]:
             for column, entry in enumerate(entries):
                 out[place, column] = entry
         elif width == 1:
-            out[place, 0] = row  # which is read as what no value is
+            out[place, 0] = row  # which is unreadable
     return out
 
 

@@ -1,7 +1,7 @@
 """The kinds of what is measured, one file each: schema, sums, sensitivity, and the two data sets that attain it.
 
-A file ends in its ``KIND``, the one value that every table asks; ``worst`` is what their pairs of data sets share. The
-checker of certificates and the audits define each kind once more, apart from these files and on purpose.
+A file ends in its ``KIND``, the value that all other code reads; ``worst`` has the code that the pairs of data sets
+share. The checker of certificates and the audits define each kind again, independently of these files and on purpose.
 """
 
 from __future__ import annotations
@@ -33,4 +33,4 @@ KINDS: Mapping[str, Kind] = LazyRows(
         "party-update": "privstats.kinds.party:UPDATE",
     }
 )
-"""By the word for the kind in plan files, its ``task``; loaded by the first schema of it."""
+"""Each kind by its ``task``, the word in plan files; a kind is loaded when it is first looked up."""

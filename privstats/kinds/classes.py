@@ -59,7 +59,7 @@ class ClassSchema(Schema):
             D = diag S), so they are *derived*, never sent: asking for ``"NABSD"`` sends ``"NAS"``. T and F, third and
             fourth powers, have no proved sensitivity: a plan with them makes no promise.
         clip_norm: R, the Euclidean norm to which every vector is clipped, in the units of the features. A public
-            choice: there is no way to take it from private data.
+            choice, never computed from private data.
         grid_bits: f; a vector of norm R is 2**f grid steps long. Between 2 and 20; at most 17 with T, and 13 with F.
         nonnegative: features are known to be >= 0 (ReLU outputs); negative entries are clipped to 0 at the client, and
             the replace-one sensitivities are smaller.
@@ -212,7 +212,7 @@ class ClassMoments(Moments):
         clip_report: what the clip did; stays with the client and is ignored by ``==``.
 
     Raises:
-        DataError: an array that the schema asks for is missing or has another shape, or no records have these counts.
+        DataError: an array that the schema asks for is missing or has another shape, or a count is negative.
 
     Example:
         >>> schema = ps.ClassSchema(2, 2, "NAB", clip_norm=1.0, grid_bits=4)

@@ -62,8 +62,8 @@ class CountSchema(Schema):
 
     Guarantee:
         Unit: one record. With J tables, m numbers (their own tables included in J) and weights T, x, q (1 / sigma^2),
-        add-remove moves the release by at most J T + m (x + q), attained. Replace-one: that value, for an exchange with
-        an excluded record, or if larger the following sum: 2 T for each table without a number, and for each number the
+        mu^2 under add-remove is J T + m (x + q), attained. Under replace-one it is at most that value, for an exchange
+        with an excluded record, or if larger this sum: 2 T for each table without a number, and for each number the
         largest of ``d^2 (x + q (2 - d)^2)`` over 0 <= d <= 2, of 2 T + x + q where the number may be missing, and of
         2 (T + x + q) where the number has groups (docs/sensitivity.md).
 
@@ -187,7 +187,7 @@ def _listed(field: str, value: Any, least: int = 1) -> tuple[Any, ...]:
 
 
 def _checked_transform(transform: Any, variables: tuple[Variable, ...]) -> tuple[Transform, ...]:
-    """Nothing, or the declaration of columns of which the variables bin numeric ones and dates."""
+    """Return no map, or the declaration of the columns whose numbers and dates the variables bin."""
     steps = steps_of(transform)
     if not steps:
         return ()
@@ -414,7 +414,7 @@ def _columns(schema: CountSchema, X: Any, y: Any) -> Mapping[str, Readings]:
 
 
 def _parts(schema: CountSchema, X: Any, y: Any) -> Iterator[tuple[Any, Any]]:
-    """X and y; of declared columns windows of codes, without targets, which other sessions of a course sum."""
+    """Yield X and y; declared columns as windows of codes, without the targets, which a course sums elsewhere."""
     if not schema.transform or isinstance(X, Codes):
         yield X, y
         return

@@ -2,10 +2,6 @@
 
 They are functions of all records of one client, so parts of a client do not add; clients do. Counts and sums of rows
 are exact; covariances and their roots are float64, cut toward zero so that no bound is exceeded.
-
-A client above ``n_max`` is weighed down, not refused or sampled. A refusal reveals whether a client is above, and a
-sample costs replace-one. With lambda n / n_max in place of lambda the sensitivity stays a closed form, at most a
-quarter larger than that of a promise about the data.
 """
 
 from __future__ import annotations
@@ -301,8 +297,8 @@ def measured_gaussians(
     """Return a client's message: its Gaussian, or its part in the round at the published S. Labels are not read.
 
     Guarantee:
-        Of the numbers alone: entries are at most n R^2 on the diagonal and half of that off it, in whole grid steps,
-        for every admitted S; the whole has the norm of at most n records in which a ``client_clip`` is measured.
+        In integers, for every admitted S: entries are at most n R^2 on the diagonal and half of that off it, in grid
+        steps. In the norm of ``client_clip`` the complete message is at most n records long.
 
     Raises:
         DataError: records that do not fit the schema, or batches: a covariance needs all rows of a client at once.

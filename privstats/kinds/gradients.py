@@ -220,10 +220,10 @@ def measured_gradients(
         schema, X, y: as for ``measure``.
         values: published, admitted by ``schema.check_values``.
         progress: as in ``measure``.
-        kept: what these records became in a round before, and becomes what they are now.
+        kept: the cache of these records' mapped rows from an earlier round, which this call updates.
 
     Guarantee:
-        Of the map alone: every record adds r u' with |r| |u| <= 2**(2 f), or of a module one row as long, and
+        For the map alone: every record adds r u' with |r| |u| <= 2**(2 f), or for a module one row as long, and
         0 <= kappa <= 2**f, in whole numbers, for all admitted values and any record; one with NaN or infinite entries
         adds nothing, and is not among the ``records``.
 

@@ -375,7 +375,7 @@ class _Persons(NamedTuple):
     strata: NDArray[np.intp]
 
     def part(self, where: slice | NDArray[np.bool_]) -> _Persons:
-        """Some of them."""
+        """Return some of the persons."""
         return _Persons(self.rows[where], self.bins[where], self.events[where], self.times[where], self.strata[where])
 
 
@@ -413,7 +413,7 @@ def hazards_of_readable(
 def _read(
     schema: HazardSchema, X: Any, y: Any, *, refuse: bool
 ) -> tuple[_Persons, dict[tuple[str, str], NDArray[np.bool_]]]:
-    """Persons, and by column and what it holds which of them cannot be read."""
+    """Return the persons, and where each column has which kind of unreadable value."""
     if y is not None:
         raise DataError("hazards have no y; put the time and the event into X, beside the columns")
     clock, event, *strata = counted = schema.counted().variables
@@ -435,7 +435,7 @@ def _read(
         unread = moments.readable.WORD if worded else moments.readable.TEXT
         why |= {(repr(name), moments.readable.GAP): empty, (repr(name), unread): column & ~empty}
     bins = np.append(schema.in_bin, [schema.periods, -1])[cells[clock.name]]
-    died = (cells[event.name] == 1) & (bins < schema.periods)  # who is seen beyond the last edge is censored at it
+    died = (cells[event.name] == 1) & (bins < schema.periods)  # a person seen beyond the last edge is censored there
     times = np.where(bins < schema.periods, columns[clock.name].numbers, np.inf)
     stratum = cells[strata[0].name] if strata else np.zeros_like(bins)
     return _Persons(rows, np.minimum(bins, schema.periods - 1), died, times, stratum), why
@@ -497,7 +497,7 @@ def _hazards(schema: HazardSchema, unit: Whole, w: Values) -> Whole:
 
 
 def _seen(schema: HazardSchema, persons: _Persons, values: Mapping[str, Values]) -> Whole:
-    """f ``(n,)``: of the hazard of the bin of each time what had passed by then, in steps of 2**-16, cut down."""
+    """Return f, ``(n,)``: the part of its bin's hazard that has passed at each time, cut to steps of 2**-16."""
     if "c" not in values:
         return np.ones(len(persons.times))
     marks, steps, of = np.array(schema.marks), values["c"].floats, schema.in_bin
@@ -510,8 +510,8 @@ def _seen(schema: HazardSchema, persons: _Persons, values: Mapping[str, Values])
 
 
 def _periods(schema: HazardSchema, mu: Whole, persons: _Persons, seen: Whole) -> tuple[Whole, Whole, NDArray[np.bool_]]:
-    """r and v in steps of 2**-32 of who is at risk, up to the bin of the time, before the cap would be passed; and who
-    keeps the bounds. Who is censored when a bin was seen to the part f has -r = rho (e^(f mu) - 1), cut to f mu.
+    """Return r and v in steps of 2**-32 while a person is at risk, up to the time's bin and within the cap; and who
+    keeps the bounds. A person censored after the part f of a bin has -r = rho (e^(f mu) - 1), at most f mu.
     """
     last = np.arange(mu.shape[1]) == persons.bins[:, None]
     at_risk = (np.arange(mu.shape[1]) <= persons.bins[:, None]) & (np.cumsum(mu, axis=1) <= schema.cap * _ONE)

@@ -201,7 +201,7 @@ def square_with_numbers(schema: CountSchema, weights: Mapping[str, float], adjac
     """Return mu^2 of one record at weights in real units: the guarantee of :class:`~privstats.CountSchema`."""
     numbers = schema.numbers or ()
     T, x, q = (weights.get(letter, 0.0) for letter in "Txq")
-    alone = T * len(schema.tables) + (x + q) * len(numbers)  # also beside a record that is left out
+    alone = T * len(schema.tables) + (x + q) * len(numbers)  # also for an exchange with an excluded record
     if adjacency == "add-remove":
         return alone
     return max(

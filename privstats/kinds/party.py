@@ -341,10 +341,10 @@ def measured_parties(
 
 
 def cut(V: NDArray[np.float64], steps: int) -> NDArray[np.int64]:
-    """``V steps`` in whole numbers, cut toward zero, no longer than ``steps`` and without what is no number.
+    """Return ``V steps`` in integers, truncated toward zero and no longer than ``steps``; NaN becomes 0.
 
     Guarantee:
-        Of the numbers alone: ``sum out**2 <= steps**2`` holds exactly for every float64 array, also one that is longer
+        In integers: ``sum out**2 <= steps**2`` holds exactly for every float64 array, also one that is longer
         than 1, infinite or NaN: the proof rests on no float.
     """
     integers = np.trunc(np.clip(np.nan_to_num(V), -1.0, 1.0) * steps)

@@ -238,7 +238,7 @@ _ONE = float(1 << _MEAN_BITS)
 _LOG_BITS = 40  # of log Y, rounded so that every platform takes the same number
 
 Whole = NDArray[np.float64]
-"""Whole numbers in float64."""
+"""Integers stored as float64."""
 
 
 ScoreMoments, RealScoreMoments = containers(

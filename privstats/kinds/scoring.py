@@ -289,7 +289,7 @@ _WINDOW = 4096
 Real: TypeAlias = NDArray[np.float64]
 
 Said: TypeAlias = tuple[Real, Real]
-"""Scores and probabilities of rows, ``(n, C)`` each; of a class that the head does not know -inf and 0."""
+"""Scores and probabilities of rows, ``(n, C)`` each; -inf and 0 for a class that the head does not know."""
 
 
 def measured_scoring(

@@ -187,7 +187,7 @@ class SiteMoments(Moments):
         clip_report: what the clip did, the target being one of the entries; stays with the client, ignored by ``==``.
 
     Raises:
-        DataError: Q has another shape, or no records have these counts.
+        DataError: Q has another shape, or a count is negative.
 
     Example:
         >>> moments = ps.measure(ps.SitesSchema(2, clip_norm=16.0), [[0.0], [1.0], [2.0]], [5.0, 7.0, 9.0])

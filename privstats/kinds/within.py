@@ -2,6 +2,10 @@
 
 The moments are a function of all records of one client, so they add over clients only. The arithmetic is on the
 client's exact N, A, B; :meth:`RealWithinMoments.equivalent` converts the sums for a head.
+
+A client above ``n_max`` has a larger lambda; it is not refused, and its records are not sampled. A refusal would
+reveal that the client is above, and a sample costs as much as replace-one. With lambda n / n_max in place of lambda
+the sensitivity stays a closed form, at most a quarter larger than that of a promise about the data.
 """
 
 from __future__ import annotations
@@ -85,9 +89,9 @@ class WithinSchema(Schema):
         clip_norm: R, the Euclidean norm to which every vector is clipped.
         pull: lambda, 0 to 1e9, required: how many records hold a client's offset at zero. 0 frees it (client offsets
             then cancel bit for bit), a large one gives plain moments. The sums do not show which is best.
-        n_max: required and public: a client of more records takes ``lambda n / n_max`` in place of lambda, so that its
-            weight ``n / (n + lambda)`` stops there. Noise is calibrated to that weight. Nothing reveals whether a
-            client is above it, and no client is refused for it.
+        n_max: required and public. A client of n > n_max records uses ``lambda n / n_max`` in place of lambda, so its
+            weight stays at ``n_max / (n_max + lambda)``. Noise is calibrated to that weight. Nothing reveals whether a
+            client is above n_max, and no client is refused for it.
         grid_bits, nonnegative, transform, class_names, feature_names: as in :class:`ClassSchema`.
 
     Raises:
@@ -139,7 +143,7 @@ class WithinSchema(Schema):
 
     @property
     def weight(self) -> float:
-        """t = n_max / (n_max + lambda), the most that a client's offset is taken out; 1 for lambda = 0."""
+        """t = n_max / (n_max + lambda), the largest fraction of a client's offset that is removed; 1 for lambda = 0."""
         return self.n_max / (self.n_max + self.pull)
 
 
@@ -203,7 +207,7 @@ class WithinMoments(Moments):
         clip_report: what the clip did; stays with the client and is ignored by ``==``.
 
     Raises:
-        DataError: an array of another shape, or no records have these counts.
+        DataError: an array of another shape, or a count is negative.
 
     Example:
         >>> schema = ps.WithinSchema(2, 2, clip_norm=4.0, pull=0.0, n_max=100)

@@ -41,7 +41,7 @@ def chunk_rows(schema: RecordSchema) -> int:
 
 
 class CpuAccumulator:
-    """Sums over the tiles seen so far, or what ``sums`` makes of the vectors on the grid."""
+    """Adds tiles to exact sums, or passes their grid vectors to ``sums``."""
 
     def __init__(self, schema: RecordSchema, sums: Any = None) -> None:
         size = chunk_rows(schema)
@@ -138,9 +138,9 @@ class _Kind:
     """A kind of plain sums over records.
 
     Attributes:
-        sums: on the host, of a schema.
-        empty: room for so many labels or targets.
-        whole: labels as they are, or targets on their grid, and how many were clipped.
+        sums: builds the sums on the host from a schema.
+        empty: allocates memory for a number of labels or targets.
+        whole: returns the labels unchanged, or the targets on their grid, and the number that were clipped.
     """
 
     sums: Callable[[Any], Any]
@@ -202,7 +202,7 @@ def _accumulator_of(rows: Any) -> type[Any]:
 
 
 def observed(schema: RecordSchema, rows: Any, targets: Any) -> tuple[Any, Any]:
-    """The rows and targets of records that have one; all of them where the schema has none left out.
+    """Return the rows and targets of records with a target; all of them, unless the schema excludes the others.
 
     Args:
         schema: of the sums.
@@ -210,7 +210,7 @@ def observed(schema: RecordSchema, rows: Any, targets: Any) -> tuple[Any, Any]:
         targets: ``(n,)`` or ``(n, 1)``; NaN or infinite where one is missing.
 
     Raises:
-        RecordError: a row without a target that could not be read with one: it is refused alike in every session.
+        RecordError: a row without a target cannot be read, and is refused as it would be with a target.
     """
     seen = seen_in(schema, targets)
     if seen.all():
@@ -246,7 +246,7 @@ def terms_on_grid(schema: RecordSchema, X: Any, y: Any, *_: Any) -> RecordTerms:
     Raises:
         DataError: records that do not fit the schema.
     """
-    read: Any = replace(schema, statistics="NA") if isinstance(schema, ClassSchema) else schema  # of S rows are sorted
+    read: Any = replace(schema, statistics="NA") if isinstance(schema, ClassSchema) else schema  # S would sort rows
     collected, seen = _Collected(), []
     accumulator = CpuAccumulator(read, collected)
     for rows, targets in tiles_of_batches(read, X) if y is None else tiles(read, X, y):
@@ -267,7 +267,7 @@ class _Collected:
         self.beside: list[Any] = []
 
     def add(self, rows: NDArray[np.float64], beside: NDArray[Any]) -> None:
-        """Keep a chunk, which is used up."""
+        """Store copies of a chunk, whose memory is reused."""
         self.rows.append(rows.copy())
         self.beside.append(beside.copy())
 

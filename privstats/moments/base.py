@@ -27,7 +27,7 @@ def require_room(records: int, bound: int) -> None:
 
 
 def readonly_array(array: Any, dtype: DTypeLike) -> Any:
-    """A read-only view of ``array`` as ``dtype``, and a plain number of what has no axes; None stays None."""
+    """Return a read-only view of ``array`` as ``dtype``; a plain number for an array without axes, None for None."""
     if array is None:
         return None
     view = np.asarray(array, dtype).view()
@@ -71,14 +71,14 @@ class Moments(ABC):
     """Exact whole-numbered sums of one party's records, frozen, int64.
 
     A kind is a dataclass, ``eq=False`` and ``repr=False``, with a field per statistic of its schema, and where it has
-    them ``clip_report``, ``edge_report``, ``records`` or ``published``. Two sets of records measured apart and added
-    are equal, bit for bit, to both measured together, where a kind does not say that its sums belong to one party.
+    them ``clip_report``, ``edge_report``, ``records`` or ``published``. The sum of the moments of two sets of records
+    equals the moments of both sets together, bit for bit, except in a kind whose sums belong to one party.
 
     Attributes:
         schema: what was measured.
 
     Raises:
-        DataError: a sum that the schema asks for is missing or has another shape, or no records have these counts.
+        DataError: a sum that the schema asks for is missing or has another shape, or a count is negative.
 
     Example:
         >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)
@@ -88,10 +88,10 @@ class Moments(ABC):
     """
 
     prefix: ClassVar[str] = ""
-    """In front of a statistic's letter in the name of its field."""
+    """Prefix of a statistic's letter in the name of its field."""
 
     in_wire_steps: ClassVar[bool] = False
-    """Whether counts are kept as they are sent, in ``COUNT_SCALE`` steps, because they need not be whole."""
+    """Whether counts are stored as they are sent, in ``COUNT_SCALE`` steps, because they may be fractions."""
 
     shown: ClassVar[tuple[str, ...]]
     """Public fields of the schema that a repr shows."""
@@ -126,7 +126,7 @@ class Moments(ABC):
 
     @property
     def counted(self) -> int | None:
-        """Records that are held against a plan's limits: all, unless a kind bounds what several add together."""
+        """Number of records towards a plan's limits: all, unless a kind bounds what several add together."""
         return self.records
 
     @abstractmethod

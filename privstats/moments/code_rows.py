@@ -1,6 +1,6 @@
-"""Rows of codes: what a schema reads whose first map is a table's declaration, a window at a time.
+"""Read a table as rows of codes, a window at a time, for schemas whose first map declares its columns.
 
-``table`` finds the declared columns in a container; the sums read what is here as they read any rows.
+``table`` finds the declared columns in a container; the sums read these rows like any others.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class CodeRows:
     Args:
         cells: the declaration.
         source: the declared columns as a list; or rows of an array with a column for each; or :class:`Codes`.
-        unread: where what could not be read is counted.
+        unread: the counter of unreadable values by column.
         refuse: whether a value that its column cannot read is refused.
 
     Attributes:

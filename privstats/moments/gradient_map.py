@@ -24,7 +24,7 @@ from privstats.schema.rounds import ROW_BITS
 from privstats.transforms.exact import limb_bits
 
 _INTERCEPT = 0.1
-SHY = 1 - 2.0**-40  # rounding of a root, a product and a quotient cannot lift what is this much shorter
+SHY = 1 - 2.0**-40  # shortens by more than the rounding of a root, a product and a quotient can lengthen
 _LOG2_E = 1.4426950408889634
 _LOWEST = -64.0
 PROBABILITY_BITS = 20
@@ -49,7 +49,7 @@ _EXP2 = (
 )
 
 Whole = NDArray[np.float64]
-"""Whole numbers in float64."""
+"""Integers stored as float64."""
 
 
 @dataclass(frozen=True)
@@ -157,7 +157,7 @@ def shortened(rows: Whole, step: float, exponent: int, steps: int) -> tuple[Whol
 
 
 def _cut(z: Whole) -> NDArray[np.intc]:
-    """Cut rows, in place, toward zero to as many bits as keep their squared norms exact; the number of bits cut off."""
+    """Truncate rows toward zero in place, so that their squared norms are exact; return the number of bits removed."""
     bits = limb_bits(z.shape[1])
     _, sizes = np.frexp(np.maximum(z.max(axis=1, initial=0.0), -z.min(axis=1, initial=0.0)))
     exponents = np.maximum(sizes - bits, 0)

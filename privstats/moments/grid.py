@@ -213,7 +213,7 @@ def windows(rows: csr_array, most_rows: int) -> Iterator[slice]:
     entries = _least_entries(rows.shape[1])
     start = 0
     while start < rows.shape[0]:
-        last = min(int(rows.indptr[start]) + entries, int(rows.indptr[-1]))  # which its own integers can hold
+        last = min(int(rows.indptr[start]) + entries, int(rows.indptr[-1]))  # within the range of indptr's own integers
         full = int(np.searchsorted(rows.indptr, rows.indptr.dtype.type(last), side="right")) - 1
         stop = min(max(full, start + 1), start + most_rows, rows.shape[0])
         yield slice(start, stop)
@@ -271,9 +271,9 @@ _TILE = 1 << 16
 
 _STRIP = 1 << 21  # entries of a strip of a sparse product
 
-_STRIPS = 6  # at least where rows are long, so that much of the lower triangle is not formed
+_STRIPS = 6  # minimum where rows are long, so that much of the upper triangle is not computed
 
-_LONG = 8  # entries of a row from which on that pays for taking columns out
+_LONG = 8  # entries per row above which that saves more time than selecting columns takes
 
 _SHORT = 256  # columns up to which numpy's symmetric product takes less time than scipy's
 
@@ -407,10 +407,10 @@ def _mirror(lower: NDArray[np.generic], integers: NDArray[np.int64]) -> None:
 def less(
     plain: NDArray[Any], left: NDArray[Any], right: NDArray[Any], over: Fraction, scale: int = 1
 ) -> NDArray[np.int64]:
-    """``scale (plain - left right' / over)`` in whole numbers, cut toward zero entry by entry.
+    """``scale (plain - left right' / over)`` in integers, each entry truncated toward zero.
 
-    Python integers throughout: the products pass 2**63. Cutting takes less than one step from an entry, and never
-    makes a difference of two such entries larger by more than one.
+    Python integers throughout: the products pass 2**63. Truncation moves an entry by less than one step, and increases
+    the difference of two such entries by at most one.
     """
     product = over.denominator * np.outer(left.astype(object), right.astype(object))
     top = scale * (over.numerator * plain.astype(object) - product)

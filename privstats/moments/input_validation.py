@@ -212,15 +212,15 @@ def as_rows(array: Any, field: str) -> Any:
         raise RecordError(f"{field} has rows of different lengths; give a rectangular array") from None
     if field == "X" and rows.dtype.kind in "US":
         warnings.warn(
-            "X is an array of texts, in which numpy writes a float32 with fewer digits than it has, so that a word "
-            "beside it changes its value; give lists, an array of objects, or a table",
+            "X is an array of texts: numpy writes a float32 in it with fewer digits than it has, so a text in one "
+            "record changes the numbers of others; give lists, an array of objects, or a table",
             stacklevel=2,
         )
     return rows
 
 
 def real(field: str, array: Any) -> Any:
-    """The entries as real numbers: as they stand where all have such a type, else each read by itself.
+    """Return the entries as real numbers: unchanged where the array has such a type, else each read by itself.
 
     Raises:
         RecordError: one is no real number.
@@ -234,7 +234,7 @@ def real(field: str, array: Any) -> Any:
 
 
 def numbers_in(array: Any) -> tuple[NDArray[np.float64], bool]:
-    """Entries as float64, NaN where one is missing or no number; and whether none was something else than a number."""
+    """Return entries as float64, NaN where missing or no number; and whether each is a number or missing."""
     plain = dense(array)
     column = read(plain.reshape(-1))
     return column.numbers.reshape(plain.shape), not column.texts
@@ -263,7 +263,7 @@ def _in_order(count: int, step: int) -> Iterator[slice]:
 
 
 def _taker(rows: Rows, most: int) -> Callable[[NDArray[np.intp]], NDArray[np.generic]]:
-    """A function that gives rows, dense, by at most so many of their indices, all of them in range.
+    """Return a function from at most ``most`` row indices, all in range, to these rows as a dense array.
 
     Rows of an array go into one memory, which the next call overwrites: fresh memory takes as long as the copy.
     """
@@ -391,7 +391,7 @@ def _listed(classes: tuple[Any, ...]) -> Listed:
 
 
 def _are_integers(labels: Any) -> bool:
-    """Whether every label is a whole number already: a shortcut, which the reading of each would not change."""
+    """Return whether every label is an integer already, so that reading each by itself would change none."""
     return not labels.is_floating_point() if is_tensor(labels) else labels.dtype.kind in "iub"
 
 

@@ -2,7 +2,7 @@
 
 Mapping rows is most of a round's arithmetic, and gives the same whole numbers in every round of a course. They are kept
 in as few bits as hold them, by whoever measures the same records again, for as long as that call runs: never by a
-module, and never on a disk. Kept whole numbers are those that would be formed anew, so no sum depends on them.
+module, and never on a disk. Cached integers equal those that would be computed anew, so no sum depends on the cache.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
     from privstats.moments.gradient_map import MappedRows
 
 MOST_BYTES = 1 << 29
-"""Of mapped rows that are kept in one process."""
+"""Maximum size in bytes of the mapped rows that one process caches."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class _Tile:
-    """A tile of records as it came, by its mark, and what it became, in few bits."""
+    """One tile: the mark of its input rows, and its mapped rows in compact integers."""
 
     mark: tuple[Any, ...]
     rows: MappedRows
@@ -42,7 +42,7 @@ class KeptRows:
     place, or that batches bring in another order, are mapped anew. What exceeds ``most_bytes`` is not kept.
 
     Args:
-        most_bytes: held at once.
+        most_bytes: maximum size of the cache.
     """
 
     def __init__(self, most_bytes: int = MOST_BYTES) -> None:
@@ -58,12 +58,12 @@ class KeptRows:
         return self
 
     def mapped(self, place: int, rows: NDArray[Any], form: Callable[[], MappedRows]) -> MappedRows:
-        """The rows of a tile behind the map, formed where they are not kept.
+        """Return a tile's mapped rows, from the cache or else from ``form``.
 
         Args:
-            place: of the tile among those of the records.
-            rows: as they came.
-            form: maps them.
+            place: index of the tile.
+            rows: the tile's input rows.
+            form: maps the rows.
         """
         mark = _mark(rows)
         tile = self._tiles.get(place)
@@ -80,7 +80,7 @@ class KeptRows:
 
 
 def _integers(rows: MappedRows, form: Callable[[NDArray[Any]], NDArray[Any]]) -> MappedRows:
-    """Return the rows with their whole numbers in another form."""
+    """Return the rows with their integers in another form."""
     return replace(rows, unit=form(rows.unit), grid=None if rows.grid is None else form(rows.grid))
 
 

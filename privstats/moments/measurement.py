@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from privstats.schema.public_values import Published, Values
 
 Unreadable: TypeAlias = Literal["refuse", "leave out"]
-"""What becomes of a record that cannot be read."""
+"""How :func:`measure` treats a record that cannot be read."""
 
 
 @overload
@@ -88,7 +88,7 @@ def measure(
     The result does not depend on the order of the records, on how they are cut into batches, or on the container they
     come in, and moments of parts add up to the moments of the whole. The memory needed beside the result does not grow
     with the records (benchmarks/moments/numbers.md explains why). Under a ``PartySchema`` parts of a party do not add,
-    and its rows are held.
+    and its rows are held in memory.
 
     Args:
         schema: the statistics and bounds.
@@ -103,7 +103,7 @@ def measure(
         published: values that the schema reads (``schema.needs``): give ``plan.published``.
         unreadable: what becomes of a record with a gap, a value that is no number, a label that is no class or a value
             without a cell: ``"refuse"`` all records, or ``"leave out"`` that one and warn how many were. Give
-            ``plan.unreadable``: under a promise a refusal would tell of that record.
+            ``plan.unreadable``: under a promise a refusal would reveal that record.
         persons: under a promise per person an id for each row, ``(n,)``: texts or whole numbers below 2**53, each read
             by itself, ``007``, ``7`` and ``7.0`` alike. Rows without one, or with one that lost a character in
             decoding, are left out. No batches then.
@@ -112,13 +112,13 @@ def measure(
 
     Guarantee:
         What a record adds follows from that record and the schema alone. Every value is read by itself, so neither the
-        type that a container gives a column nor another record decides what it is
+        type that a container gives a column nor another record decides what it means
         (``intake.meaning``), and with ``unreadable="leave out"`` no record decides whether others count.
 
     Warns:
         ClippedWarning: the clip shortens more than nine rows in ten, or the bound more than one target in ten. The
             share in the sentence is exact: it is for the data holder.
-        UnreadableRecordsWarning: so many records were left out; likewise.
+        UnreadableRecordsWarning: records were left out. The number in the sentence is for the data holder, too.
 
     Returns:
         Moments; with ``persons`` :class:`~privstats.moments.PersonMoments`, in which no person weighs more than the
@@ -250,15 +250,15 @@ def _measured(
     """Return the moments, and the records that were left out of them.
 
     Where the plan allows it, all records are first measured as if each could be read. A record that cannot be read
-    ends that pass, and all are then read one by one, with equal sums (``tests/moments/test_readable.py``). To read one
-    by one at once takes 2.2 times as long from a .npy file or under a map, which is then applied twice.
+    ends that pass, and all are then read one by one, with equal sums (``tests/moments/test_readable.py``). Reading one
+    by one from the start takes 2.2 times as long from a .npy file or under a map, which is then applied twice.
     """
-    worded = levels_of(schema) is not None  # which numbers in their place must not pass for
+    worded = levels_of(schema) is not None  # then a number must not pass for a declared text
     if unreadable == "refuse" and not worded:
         return kind.measure(schema, X, y, values, progress), LeftOut()
     if kind.readable is None and not kind.named(schema):
         X = ordered_columns(X, schema.feature_names, gaps=True)  # each column is read once
-    lists = is_list(X) or is_list(y)  # whose shape one record may change
+    lists = is_list(X) or is_list(y)  # one record may change a list's shape
     if y is not None and not lists and not worded and not isinstance(X, ReadRows):  # nearly always all can be read
         try:
             moments = kind.measure(schema, X, y, values, progress)
@@ -273,6 +273,6 @@ def _measured(
 
 
 def _lacks_records(moments: Any, X: Any) -> bool:
-    """Whether sums have fewer records than X: rounds add nothing for one that cannot be read, and raise no error."""
+    """Return whether sums have fewer records than X: rounds omit an unreadable record without an error."""
     count = count_of(X)
     return count is not None and moments.records is not None and moments.records < count

@@ -27,7 +27,7 @@ _TILE = 1 << 18  # entries of persons' sums in memory at once
 _FORMED = 1 << 16  # entries of products of rows in memory at once; they are used while they are cached
 
 Whole = NDArray[np.float64]
-"""Whole numbers in float64."""
+"""Integers stored as float64."""
 
 
 class Squares(Protocol):

@@ -1,7 +1,7 @@
-"""Sums over persons with several rows each, of whom none counts for more than a public number of records.
+"""Sum over persons with several rows each; no person counts for more than a public number of records.
 
-``measure(..., persons=ids)`` comes here. Who is one person follows from the ids, each read by itself; what a person
-adds from the rows of that person and the plan. Ids and numbers of persons stay in this process.
+``measure(..., persons=ids)`` calls this module. Each id is read by itself and names the person of its row. A person's
+contribution follows from that person's rows and the plan. Ids and numbers of persons stay in this process.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _WINDOW_ROWS, _WINDOW_ENTRIES = 1 << 14, 1 << 21  # of rows that are read and ma
 Summed: TypeAlias = Callable[[Any, Any], tuple[Moments, LeftOut]]
 """From X and y to their moments, and the records that were left out."""
 ByRecord: TypeAlias = Callable[[Any, Any], tuple[RecordTerms, LeftOut]]
-"""From the same to what each record adds."""
+"""From X and y to each record's contribution, and the records that were left out."""
 
 
 class Clip(Protocol):
@@ -74,13 +74,13 @@ class PersonMoments(Moments):
         schema: what was measured.
         arrays: by letter, blocks first, in wire steps.
         clip: what bounds a person.
-        records, counted: rows in the sums, private and never sent, as all below; and the same with at most
-            ``clip.most_records`` for a person who was not added in full: what is held against the limits of a plan,
-            so that the rows of one person move it by a public number. None: ``records``.
-        shrunk: persons who were shrunk.
-        parties: of how many parties this is the sum.
+        records: number of rows in the sums. Private and never sent, as are all fields below.
+        counted: number of rows towards a plan's limits. A person with more rows than ``clip.records`` counts as at
+            most ``clip.most_records``, so one person's rows change it by at most a public number. None: ``records``.
+        shrunk: number of persons who were shrunk.
+        parties: number of parties in the sum.
         published: digest of the published values that were read.
-        persons: of how many persons these are sums, whether or not their rows could be read; None: not known.
+        persons: number of persons, whether or not their rows could be read; None: not known.
         clip_report, edge_report: of the rows, as of any moments.
 
     Raises:
@@ -149,10 +149,10 @@ class PersonMoments(Moments):
 def of_persons(
     X: Any, y: Any, persons: Any, clip: Clip, summed: Summed, by_record: ByRecord, progress: bool
 ) -> tuple[PersonMoments, LeftOut, int]:
-    """Sums over persons, the records that cannot be read, and how many have no id.
+    """Return the sums over persons, the unreadable records, and the number of records without an id.
 
-    Persons of at most ``clip.records`` rows are added up as records are: they weigh no more, whatever the rows are. Of
-    the others many are summed at once, and who has very many rows alone, with the same result.
+    Persons of at most ``clip.records`` rows are added up as records are: they weigh no more, whatever the rows are. The
+    others are summed many at once, and a person with very many rows alone, with the same result.
 
     Raises:
         DataError: not one id for each row, or records in a container of which no rows can be taken.
@@ -162,7 +162,7 @@ def of_persons(
     if isinstance(persons, str | bytes):
         raise DataError(f"persons must be an id for each row, got a text: give table[{str(persons)!r:.40}]")
     if y is None and is_list(X):
-        raise DataError("a batch says nothing of whose its rows are: give X and y whole beside persons")
+        raise DataError("batches do not show which person a row belongs to: give all of X and y, and persons")
     codes = persons_of(persons)
     if any(table_of(each).records != len(codes) for each in (X, y) if each is not None):
         raise DataError(f"persons has {len(codes)} ids, and X or y another number of rows; give one id for each row")
@@ -170,7 +170,7 @@ def of_persons(
     few = int(sizes[sizes <= clip.records].sum())
     first, left_out = summed(*rows_at(X, y, np.sort(order[:few])))
     total = _Total(first)
-    X = Codes(X.codes, {}) if isinstance(X, Codes) else X  # what its reader could not read was counted with the first
+    X = Codes(X.codes, {}) if isinstance(X, Codes) else X  # its unreadable values were counted with the first
     order, sizes = order[few:], sizes[sizes > clip.records]
     with progress_bar("persons", len(sizes), at_once=progress and bool(len(sizes))) as advance:
         for rows, of_each in _windows(order, sizes, first.schema):
@@ -190,8 +190,8 @@ def of_persons(
 def _windows(
     order: NDArray[np.intp], sizes: NDArray[np.intp], schema: Schema
 ) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]:
-    """Rows of whole persons that are read and mapped at once, and how many each of them has; one of very many rows
-    alone."""
+    """Yield the rows of complete persons that are read and mapped at once, and each person's number of rows; a person
+    with very many rows comes alone."""
     width = max(sum(row.block(schema.sizes)) for row in schema.sent)
     most, alone = max(1, min(_WINDOW_ROWS, _WINDOW_ENTRIES // max(width, 1))), rows_at_once(schema)
     ends, first = np.cumsum(sizes), 0
@@ -216,7 +216,7 @@ def _one_person(
 
 
 class _Total:
-    """Sums in wire steps: of rows that all count in full, and then person by person."""
+    """Sums in wire steps: first of the rows that count in full, then of all other persons."""
 
     def __init__(self, first: Moments) -> None:
         self._schema, self._records, self._shrunk = first.schema, first.records or 0, 0
@@ -226,7 +226,7 @@ class _Total:
         self._reports = {name: getattr(first, name, None) for name in _REPORTS}
 
     def add(self, person: tuple[Moments, ...], clip: Clip) -> None:
-        """All rows of one more person."""
+        """Add all rows of one more person."""
         arrays, shrunk = clip.clipped(*person)
         for letter, array in arrays.items():
             self._arrays[letter] += array
@@ -244,7 +244,7 @@ class _Total:
             self._reports[name] = _both(self._reports[name], terms.reports.get(name))
 
     def moments(self, clip: Clip) -> PersonMoments:
-        """The sums of all."""
+        """Return the sums over all persons."""
         if (many := self._many) is not None:
             for letter, array in many.result().items():
                 self._arrays[letter] += array
@@ -277,8 +277,7 @@ def _both(left: Any, right: Any) -> Any:
 
 
 def _by_size(codes: NDArray[np.intp]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """The rows of each person, one after the other, from those of fewest rows to those of most; and how many these
-    are."""
+    """Return the rows grouped by person, persons with the fewest rows first; and each person's number of rows."""
     known = np.flatnonzero(codes >= 0)
     sizes = np.bincount(codes[known])
     order = known[np.lexsort((codes[known], sizes[codes[known]]))]

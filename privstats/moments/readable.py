@@ -1,9 +1,9 @@
-"""The records that can be read, of any container: what a party measures under a promise.
+"""Select the records that can be read, from any container: a party measures these under a promise.
 
-A refusal that one record causes would tell of it: the server sees who is absent. So under a promise a record with a
-gap, a text where a number belongs, or a label that is no class is left out, and whether it is follows from that record
-and public values alone. The party is told how many, on its own screen. Columns that are missing, or arrays of another
-shape, are refused as ever: they are no matter of one record.
+A refusal that one record causes would reveal it, because the server sees who is absent. So under a promise a record
+with a gap, a text where a number belongs, or a label that is no class is left out. Whether it is left out follows from
+that record and public values alone. The party sees the number on its own screen. Missing columns, or arrays of another
+shape, are still refused, because no single record causes them.
 """
 
 from __future__ import annotations
@@ -89,14 +89,14 @@ Measured: TypeAlias = "Callable[[Any, Any, Any, Mapping[str, Values], bool], Any
 Measurement: TypeAlias = "Callable[[Any, Any, Any, Mapping[str, Values], bool], tuple[Any, LeftOut]]"
 """As :data:`Measured`; the moments, and which records were left out."""
 Noted: TypeAlias = "Callable[[NDArray[np.bool_], Any, NDArray[np.bool_]], None]"
-"""Is told which records are kept, of their rows, NaN where an entry cannot be read, and beside which y can be."""
+"""Receives which records are included, the rows (NaN where an entry is unreadable), and which y are readable."""
 Beside: TypeAlias = Literal["labels", "targets", "unread"]
-"""What stands beside the rows: labels of classes, targets of a regression, or what is not read."""
+"""The kind of y: labels of classes, targets of a regression, or values that are not read."""
 _Why: TypeAlias = dict[tuple[str, str], NDArray[np.bool_]]
 """By column and what it holds, where it does, ``(n,)``."""
 
 _ROWS = 1 << 14
-_ENTRIES = 1 << 22  # of rows that are dense at once, for one gap must not make sparse rows larger than memory
+_ENTRIES = 1 << 22  # entries of dense rows at once: one gap must not expand all sparse rows in memory
 
 
 def of_readable(
@@ -105,10 +105,10 @@ def of_readable(
     """A kind's ``measured`` over the records that can be read.
 
     Args:
-        measured: of batches.
-        beside: what y is; None: what the schema's ``rows`` say.
-        kept: a record that cannot be read stays, as zeros, because the number of records is no secret of the kind.
-        noted: is told of every record whether it is kept.
+        measured: measures batches.
+        beside: the kind of y; None: as the schema's ``rows`` require.
+        kept: an unreadable record counts as zeros, because the number of records is no secret of the kind.
+        noted: receives, of every record, whether it can be read.
     """
 
     def run(schema: Schema, X: Any, y: Any, values: Mapping[str, Values], progress: bool) -> tuple[Any, LeftOut]:
@@ -153,7 +153,7 @@ def readable_of(kind: Kind) -> Measurement:
 
 
 def by_record(kind: Kind) -> Kind | None:
-    """The kind whose measuring gives what each record adds; None where there is none."""
+    """Return the kind with a ``measure`` that returns each record's contribution; None where it has none."""
     if kind.terms is None:
         return None
     return replace(
@@ -162,7 +162,7 @@ def by_record(kind: Kind) -> Kind | None:
 
 
 class _Readable:
-    """Batches of records that can be read; ``left_out`` counts the others as they pass, and why; ``noted`` of all."""
+    """Yields batches of readable records; ``left_out`` counts the others by reason, and ``noted`` receives all."""
 
     def __init__(self, schema: Schema, beside: Beside, kept: bool, noted: Noted = lambda *_: None) -> None:
         self._schema, self._beside, self._keeps, self._noted = schema, beside, kept, noted
@@ -194,7 +194,7 @@ class _Readable:
             yield X[fine], y[fine]
 
     def _is_plain(self, rows: Any, rest: Any) -> bool:
-        """Whether all are finite numbers of the right kind in memory: a shortcut to what reading each would give."""
+        """Return whether all are finite numbers of the right kind in memory: reading each would then change none."""
         if self._schema.transform or not (_is_finite(rows) and _is_finite(rest)):
             return False
         match self._beside:
@@ -206,7 +206,7 @@ class _Readable:
                 return True
 
     def _read(self, rest: Any) -> tuple[NDArray[Any], NDArray[np.bool_], _Why]:
-        """Labels or targets as they are measured, which of them can be, and why others cannot."""
+        """Return the labels or targets to measure, which of them are readable, and why the others are not."""
         match self._beside:
             case "labels":
                 if len(rest.shape) != 1:
@@ -261,8 +261,8 @@ def _is_real(rest: Any) -> bool:
 
 
 def _features(schema: Schema, tile: Any) -> tuple[NDArray[np.float64], NDArray[np.bool_], _Why]:
-    """Rows as float64, which of them are finite numbers before and behind the transform, and why others are not."""
-    declared = cells_of(schema) is not None  # then every value has a cell, and maps behind the cells may still lose it
+    """Return rows as float64, which of them are finite before and after the transform, and why the others are not."""
+    declared = cells_of(schema) is not None  # then every value has a cell; a later map may still make it infinite
     levels, names = levels_of(schema), schema.feature_names
     of = () if levels is None else tuple(map(levels.of, names or ()))
     X, why = (numbers_in(_dense(tile))[0], {}) if declared else _parsed(tile, named(names, tile.shape[1]), of)
@@ -277,12 +277,12 @@ def _features(schema: Schema, tile: Any) -> tuple[NDArray[np.float64], NDArray[n
 
 
 def _parsed(tile: Any, names: Sequence[str], declared: Sequence[Any]) -> tuple[NDArray[np.float64], _Why]:
-    """Entries as float64, NaN where one cannot be read; and by column what such entries are.
+    """Return entries as float64, NaN where unreadable; and where each column has which kind of unreadable entry.
 
     Args:
-        tile: of some rows.
-        names: of its columns, in a sentence.
-        declared: of each column its two texts, None where it holds numbers; empty: all do.
+        tile: some rows.
+        names: names of the columns, for a sentence.
+        declared: each column's declared texts, None for a column of numbers; empty: all columns hold numbers.
     """
     columns = tile.readings if isinstance(tile, ReadRows) else None
     raw = _dense(tile) if columns is None else tile
@@ -307,7 +307,7 @@ def _of_targets(targets: int, declared: Sequence[Any]) -> list[str]:
 
 
 def _dense(tile: Any) -> NDArray[Any]:
-    """A tile of any container as an array; a sparse row in which one entry occurs twice is NaN."""
+    """Return a tile of any container as an array; a sparse row in which one entry occurs twice becomes NaN."""
     if not isinstance(tile, csr_array):
         return dense(tile)
     rows: NDArray[Any] = tile.toarray()

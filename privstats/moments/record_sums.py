@@ -1,9 +1,9 @@
-"""Sums over records, what each record adds to them by itself, and the folds of records.
+"""Sum over records, compute each record's own contribution, and assign records to folds.
 
-Sums take one pass, every product exact in float64 (see ``grid``), without a loop over records. What a person adds
-is found from what each record does, for many persons at once (``person_sums``). A record's fold is a public hash of its
-own grid vectors. A fold by position would be no function of the record alone: removing one record would move all later
-ones, and noise for one record would not hide that. Identical records share a fold.
+Sums take one pass, every product exact in float64 (see ``grid``), without a loop over records. A person's contribution
+is computed from those of the person's records, for many persons at once (``person_sums``). A record's fold is a public
+hash of its own grid vectors. A fold by position would be no function of the record alone: removing one record would
+move all later ones, and noise for one record would not hide that. Identical records share a fold.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from privstats.schema import ClassSchema, RidgeSchema
 from privstats.schema.kinds import kind_of
 
 Whole: TypeAlias = NDArray[np.float64]
-"""Whole numbers in float64."""
+"""Integers stored as float64."""
 
 Product: TypeAlias = tuple[Whole, Whole | None]
 """Rows ``(n, a)`` and ``(n, b)`` whose outer products are added up, or rows alone."""
@@ -50,8 +50,8 @@ class RecordTerms:
 
     Attributes:
         kept: which of the records that were read are in the sums, ``(n,)``.
-        terms: of those; a letter may be in several whose blocks differ.
-        reports: by name, the reports on them that moments have.
+        terms: their contributions; a letter may be in several terms with different blocks.
+        reports: the moments' reports on these records, by name.
     """
 
     kept: NDArray[np.bool_]
@@ -145,12 +145,12 @@ class ClassSums:
         require_known(self._sums, self._adders)
 
     def add(self, rows: Rows, labels: NDArray[np.intp]) -> None:
-        """Add grid vectors ``(n, d)``, dense or sparse, of classes ``labels``; ``rows`` is used up.
+        """Add grid vectors ``(n, d)``, dense or sparse, of classes ``labels``; ``rows`` may be overwritten.
 
         At most ``exact_rows(schema.bound)`` rows at once.
         """
         self._counts += np.bincount(labels, minlength=self._schema.classes)
-        for letter, add in self._adders.items():  # in this order, because squares use the rows up
+        for letter, add in self._adders.items():  # in this order, because squares overwrite the rows
             if letter in self._sums:
                 self._sums[letter].admit(len(labels))
                 add(rows, labels, self._sums[letter].partial)
@@ -196,7 +196,7 @@ class ClassSums:
 
 _CACHED = 1 << 17  # entries of rows that stay in the second-level cache while they are brought together by fold
 
-_RANKS = 16  # rows of a fold over features at least, so that a symmetric product costs more than its call
+_RANKS = 16  # minimum rows of a fold per feature, so that a symmetric product costs more than its call
 
 _MASK_64 = (1 << 64) - 1
 
@@ -273,7 +273,7 @@ class RidgeSums:
     def _by_fold(
         self, rows: Rows, targets: NDArray[np.float64]
     ) -> Iterator[tuple[int, tuple[Rows, NDArray[np.float64]]]]:
-        """Rows and targets of each fold that is there, brought together by one sort."""
+        """Yield the rows and targets of each fold that has records, grouped by one sort."""
         if self._schema.folds == 1:
             yield 0, (rows, targets)
             return

@@ -17,7 +17,7 @@ from privstats.schema import RecordSchema, Schema
 from privstats.transforms import apply
 
 ROWS = 4096
-"""The most that are read at once."""
+"""Maximum number of rows that are read at once."""
 
 
 def pieces(
@@ -84,12 +84,12 @@ def real_outcomes(targets: NDArray[Any], outcomes: int, *, missing: bool = False
     """Outcomes as float64, ``(n, outcomes)``.
 
     Args:
-        targets: as they come in.
-        outcomes: how many a record has.
-        missing: whether one may be: then NaN stands for it, and for an infinite one.
+        targets: the outcomes as given.
+        outcomes: number of outcomes of a record.
+        missing: whether an outcome may be missing: then NaN stands for a missing or infinite one.
 
     Raises:
-        RecordError: NaN or infinite ones, where none may be missing.
+        RecordError: an outcome is NaN or infinite, and none may be missing.
     """
     with np.errstate(over="ignore"):
         real = targets.astype(np.float64).reshape(len(targets), outcomes)

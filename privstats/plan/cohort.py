@@ -162,7 +162,7 @@ def tail_of(layout: Layout, noise_std: float) -> float:
 
 
 def reach_of(layout: Layout) -> float:
-    """z at which noise in any entry exceeds z deviations with ``WRAP_PROBABILITY`` at most."""
+    """Return z such that noise in any entry exceeds z deviations with probability at most ``WRAP_PROBABILITY``."""
     return math.sqrt(2 * math.log(2 * layout.size / WRAP_PROBABILITY))
 
 
@@ -351,7 +351,7 @@ def _check_sites(schema: SitesSchema, cohort: Cohort, privacy: Privacy | NoPriva
 
 
 def _check_places(schema: EffectSchema, cohort: Cohort, _: Privacy | NoPrivacy, __: bool) -> None:
-    """Refuse groups of sites in which a site is nearly alone, and probabilities of other places than the roster has."""
+    """Refuse groups with too few sites, and a list of probabilities that does not fit the roster."""
     pi = schema.probability
     if isinstance(pi, tuple) and len(pi) != cohort.clients:
         raise PlanError(

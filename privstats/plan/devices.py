@@ -162,18 +162,18 @@ def check_devices(plan: Plan) -> None:
 
 
 def least_epsilon(schema: Schema, privacy: Privacy, noise: Noise, runs: int) -> float:
-    """epsilon of ``runs`` runs together for one unit's data exchanged for other data, at the plan's delta.
+    """Return epsilon of ``runs`` runs together when one unit's data are exchanged, at the plan's delta.
 
     Who answers is public, so a person cares about one answer against another. Under replace-one that is a neighbour.
     Under add-remove it is one unit removed and one added, a group of two, hence at most twice the mu (Dong, Roth and Su
     2022, theorem 2.14), and at most ``dp.client_mu`` of as many records replaced. R runs compose to sqrt(R) mu
-    (corollary 2 there). Of a pure promise epsilons add up.
+    (corollary 2 there). For a pure promise epsilons add up.
 
     Args:
         schema: what is measured.
         privacy: the promise of one run.
         noise: its noise.
-        runs: how many runs.
+        runs: number of runs.
 
     Example:
         >>> from privstats.plan.devices import least_epsilon
@@ -189,7 +189,7 @@ def least_epsilon(schema: Schema, privacy: Privacy, noise: Noise, runs: int) -> 
 
 
 def exchanged_mu(schema: Schema, privacy: Privacy, noise: Noise) -> float:
-    """mu of one run for one unit's data exchanged for other data, at most; of a promise with delta above 0."""
+    """Return an upper bound on mu of one run when one unit's data are exchanged; for a promise with delta above 0."""
     if privacy.adjacency == "replace-one":
         return noise.mu
     if privacy.client_clip is not None:

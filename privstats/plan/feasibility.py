@@ -217,7 +217,7 @@ _GROWS_WITH = {
     "power": (),
     "exclusion": (),
 }
-"""What a person can lower, for every axis and every kind of cell that a statistic can have."""
+"""The fields to lower, for every axis and every kind of cell that a statistic can have."""
 
 
 def check_masking(masking: Masking, noise: Noise | None) -> None:
@@ -281,7 +281,7 @@ def _check_values(schema: Schema, published: object) -> None:
 
 KEPT = "kept"
 EXCESS = KEPT, "removed"
-"""What a plan can say of the noise that more survivors than the fewest add."""
+"""Values of ``excess_noise``: what happens to the noise of survivors beyond the minimum."""
 
 
 def check_excess(excess_noise: object, privacy: Privacy | NoPrivacy, cohort: Cohort, agrees: bool) -> None:

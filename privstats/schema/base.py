@@ -5,7 +5,7 @@ its sums and sensitivity. The base is independent of the kinds.
 
 A statistic is one frozen row, which defines its letter in the table of a kind. Shape, wire entries, scale, bound and
 default share are derived from a row. The sums are in ``moments`` (host and device compute them differently), and the
-joint sensitivity, a property of a *set* of statistics, is in ``dp``.
+joint sensitivity, a property of a *set* of statistics, is in the kind's file, where ``dp`` reads it.
 
 Symmetric blocks are two segments. The diagonal and the strict upper triangle travel separately, because off-diagonal
 noise has 1/sqrt 2 of the standard deviation. Scaling the triangle by sqrt 2, as one would on paper, has no exact
@@ -14,10 +14,10 @@ integer form.
 S implies B and D. They are sums of entries of S, so a schema that asks for all of them sends S and derives the rest:
 nothing is uploaded, noised or paid for twice.
 
-Counts carry 2^12 grid steps per record, so that their noise is many steps wide like everyone else's. Their ring is
-wide enough for all that honest clients can hold together (each at most ``max_records``), so they never wrap, and a
-cohort that holds more than the plan admits is refused by its noisy counts; all other segments are sized for what that
-check lets through. Ridge sums carry no count, so all their segments are sized for every client at its limit.
+Counts have 2^12 grid steps per record, so that their noise spans many steps, as in other statistics. The counts' ring
+holds the records of all honest clients together (each at most ``max_records``), so counts never wrap, and a sum with
+noisy counts above the plan's limit is refused. All other segments are sized for the largest sum that passes this
+check. Ridge sums carry no count, so all their segments are sized for every client at its limit.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 Adjacency: TypeAlias = Literal["add-remove", "replace-one"]
-"""What tells two neighbouring data sets apart."""
+"""How two neighbouring data sets differ: one unit is added or removed, or one is replaced."""
 
 Cells: TypeAlias = Literal["class", "pooled", "fold", "cell", "pull", "block"]
 Axis: TypeAlias = Literal["class", "feature", "target", "temperature", "power", "exclusion"]

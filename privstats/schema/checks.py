@@ -21,7 +21,7 @@ GIVEN: Any = ...
 """Stands for a field that must be given; ``features`` alone may follow from a declaration of columns."""
 
 MOST_ENTRIES = 1 << 26
-"""Of all published values of a plan together."""
+"""Maximum number of entries of all published values of a plan together."""
 
 _MAX_GRID_BITS = 20
 
@@ -75,7 +75,7 @@ def _declared(transform: tuple[Transform, ...], schema: Schema) -> int:
 
 
 def _check_cells(schema: Schema, transform: tuple[Transform, ...], grid_bits: int) -> None:
-    """Refuse maps of a raw table where they could not stand: they read codes, and give signs on a grid of their own."""
+    """Refuse ``Cells`` anywhere but first, because it reads codes; and fields that contradict its signs or its grid."""
     if any(step.reads_cells for step in transform[1:]):
         raise SchemaError("Cells must be the first map: it reads the table; put the others behind it")
     if not transform or not transform[0].reads_cells:
@@ -95,7 +95,7 @@ def _check_cells(schema: Schema, transform: tuple[Transform, ...], grid_bits: in
 
 
 def _check_levels(schema: Schema, transform: tuple[Transform, ...], names: tuple[str, ...]) -> None:
-    """Refuse texts that are declared where no reader of records asks for them."""
+    """Refuse ``Levels`` anywhere but first, and in schemas whose readers use no declared texts."""
     declared: list[Any] = [step for step in transform if step.kind == "levels"]
     if not declared:
         return

@@ -37,9 +37,9 @@ class Kind:
             may have a promise.
         proved: letters that ``square`` covers; another letter would count as free.
         worst: builds two data sets that attain ``square``; None: no certificate is written.
-        client_square: computes mu^2 of one client with a number of records, where it is below that of any such records.
-        unsigned: returns the letters of a schema with entries that no record makes negative.
-        nearer: whether two records are less far apart than any two vectors of their lengths.
+        client_square: computes mu^2 of one client from its number of records; None: as for any such records together.
+        unsigned: returns the letters of a schema's statistics with entries that are never negative.
+        nearer: whether two records are closer together than two arbitrary vectors of their lengths can be.
         beside: the argument next to the rows, ``"labels"``, ``"targets"``, or ``"unread"``; None: as ``rows`` requires.
         stays: an unreadable record counts as zeros, because the number of records is no secret.
         readable: as ``measure``, but returns the moments of the readable records, and the unreadable ones; None:
@@ -104,7 +104,7 @@ class _Schemas(Mapping[str, type[Schema]]):
 
 
 KINDS: Mapping[str, type[Schema]] = _Schemas()
-"""By the word for the kind in plan files, its ``task``; loaded by the first schema of it."""
+"""The class of each kind by its ``task``, the word in plan files; a class is loaded when it is first looked up."""
 
 
 def kind_of(schema: Schema) -> Kind:

@@ -37,13 +37,13 @@ GROUP = "privstats.modules"
 
 _WORD = re.compile("([a-z][a-z0-9-]{0,31})/([A-Za-z0-9._-]{1,32})", re.ASCII)
 Whole: TypeAlias = NDArray[np.float64]
-"""Whole numbers in float64."""
+"""Integers stored as float64."""
 
 
 class Module(ABC):
-    """A model of classes for a round of gradients: scores of the rows u of a softmax's rounds, ``(d + 1,)``.
+    """A model of classes for a round of gradients. It scores the rows u, ``(d + 1,)``, of a softmax's rounds.
 
-    u is the whitened row at norm ``sqrt(1 - a^2)``, and the constant a; so its norm is 1. A module has no
+    u is the whitened row at norm ``sqrt(1 - a^2)`` followed by the constant a, so its norm is 1. A module has no
     hyperparameter except its size, and computes equal numbers on every machine.
 
     Attributes:
@@ -65,7 +65,7 @@ class Module(ABC):
 
     @abstractmethod
     def weights(self, features: int, classes: int) -> int:
-        """P, how many weights there are, of rows of ``features`` numbers before the constant."""
+        """Return P, the number of weights, for rows of ``features`` numbers followed by the constant."""
 
     @abstractmethod
     def gradients(
@@ -104,7 +104,7 @@ class Module(ABC):
 
     @abstractmethod
     def exact(self, U: NDArray[np.float64], labels: NDArray[np.intp], state: Any) -> tuple[NDArray[np.float64], float]:
-        """Return the sums of a round at a state, of exact rows u, in real numbers: what a fit without noise goes by."""
+        """Return a round's sums at a state, in real numbers, from exact rows u; a fit without noise uses them."""
 
     @abstractmethod
     def rule(self, whitening: SoftmaxWhitening, state: Any, shift: NDArray[np.float64]) -> Any:
@@ -116,7 +116,7 @@ class Module(ABC):
 
 
 def is_word(word: object) -> bool:
-    """Return whether a value has the form of a module's word, KIND/SIZE; whether a package brings it is not asked.
+    """Return whether a value has the form of a module's name, KIND/SIZE; no package is looked up.
 
     Example:
         >>> from privstats.schema.modules import is_word
@@ -204,7 +204,7 @@ def checked_gradients(
 
 
 def _module_within(schema: GradientSchema, gradients: Whole, kappa: Whole) -> tuple[Whole, Whole]:
-    """Zero where a row of a module is longer than its norm or not whole; NaN fails every comparison."""
+    """Replace with zero each row that is too long or not integer, or has NaN, which fails every comparison."""
     fine = (np.vecdot(gradients, gradients) <= float(schema.steps) ** 4) & (kappa >= 0) & (kappa <= schema.steps)
     fine &= (gradients == np.trunc(gradients)).all(axis=1) & (kappa == np.trunc(kappa))
     if not fine.all():

@@ -83,7 +83,7 @@ class _Packed(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return form, data
 
     def value(self, data: NDArray[Any]) -> tuple[NDArray[np.int64], int]:
-        """Integers and exponent of the value again.
+        """Return the value's integers and exponent, unpacked.
 
         Raises:
             PlanError: the bytes are not of this form.
@@ -105,7 +105,7 @@ class _Packed(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def room(self) -> int:
-        """Entries, those of axes without any counted as one."""
+        """Number of entries, where an empty axis counts as one."""
         return math.prod(max(each, 1) for each in self.shape)
 
     @property

@@ -24,7 +24,7 @@ _MAP_EXPONENTS = range(-64, 129)
 
 
 def settle_round(schema: Any) -> None:
-    """Check and keep the fields that the schemas of all rounds share.
+    """Check and store the fields that the schemas of all rounds share.
 
     Args:
         schema: with ``features``, ``classes``, ``expected_records``, ``course_mu`` and the fields of vectors.
@@ -54,7 +54,7 @@ def check_exact(schema: Schema) -> None:
 
 
 def settle_classes(schema: Any) -> None:
-    """Check and keep ``classes`` and ``class_names`` of what is measured by a softmax.
+    """Check and store ``classes`` and ``class_names`` of a schema that a softmax measures.
 
     Raises:
         SchemaError: naming the field, its bound and the remedy.
@@ -66,7 +66,7 @@ def settle_classes(schema: Any) -> None:
 
 
 def class_rows(schema: Schema, classes: int, grid_bits: int = ROW_BITS, statistics: str = "NA") -> ClassSchema:
-    """Return the class schema that reads labelled records; a round before the published map has a finer grid."""
+    """Return the class schema that reads labelled records, by default on the finer grid before the published map."""
     return ClassSchema(
         classes,
         schema.features,

@@ -49,7 +49,7 @@ class Bins:
         edges = tuple(self.edges) if isinstance(self.edges, tuple | list) else ()
         if len(edges) < 3 or not all(map(is_finite, edges)):
             raise SchemaError(f"edges of {name} must be at least three finite numbers: two bins or more")
-        if any(same(low) >= same(high) for low, high in pairwise(edges)):  # a value and an edge are compared so
+        if any(same(low) >= same(high) for low, high in pairwise(edges)):  # as values are compared with edges
             raise SchemaError(f"edges of {name} must increase, in 15 digits; sort them and name each once")
         if self.closed not in ("left", "right"):
             raise SchemaError(f"closed of {name} must be 'left' or 'right', got {self.closed!r}")
@@ -94,7 +94,7 @@ def variable_of(value: Any) -> Variable:
 
 
 def _counted(variable: Categories) -> Categories:
-    """Categories as count tables have them: without a cell for other values or gaps, unless they say so."""
+    """Return categories as count tables use them: without a cell for other values or gaps, unless declared."""
     if len(variable.values) < 2:
         raise SchemaError(f"values of {variable.name} must be at least two different texts, or whole numbers")
     check_distinct(f"values of {variable.name}", variable.values)

@@ -92,8 +92,8 @@ class Identity:
 
         Args:
             path: the new file; an existing one is never replaced, because an overwritten identity is lost.
-            passphrase: encrypts the file, so that a stolen copy costs half a second and 128 MiB per guess at it (scrypt
-                with n = 2^17, r = 8, p = 1): useless without it where it is not guessed, as six random words are not.
+            passphrase: encrypts the file. Each guess at a stolen copy then costs half a second and 128 MiB (scrypt with
+                n = 2^17, r = 8, p = 1). A passphrase of six random words is not guessed.
 
         Raises:
             LocalProtocolError: the passphrase is not a text, or empty.
@@ -107,8 +107,8 @@ class Identity:
     def relock(path: str | os.PathLike[str], passphrase: str | None = None, new: str | None = None) -> None:
         """Write the identity in a file again, in its place, locked as :meth:`save` locks files today.
 
-        Files of privstats up to 0.2 are locked with 2,048 rounds of PBKDF2; they are read, and stay so until this call.
-        Copies of the old file stay as weak as they were.
+        Files of privstats up to 0.2 are locked with 2,048 rounds of PBKDF2; they can be read, and keep that lock until
+        this call. Copies of the old file stay as weak as they were.
 
         Args:
             path: the file.

@@ -5,9 +5,8 @@ machines, and ``Outbox`` holds the messages of a step, each made when it is take
 largest object in the server's memory. Thresholds, graphs and the names of steps are details of one protocol.
 :mod:`privstats.secagg.protocols` lists the protocols.
 
-Where clients take excess noise back, the seeds of its layers are a chain: a value gives the layers below it and none
-above, so one value opens any number of layers, and a client that shows one has shown no more. What a layer is drawn
-from belongs to ``dp``.
+Where clients remove excess noise, the seeds of its layers are a chain: a value yields the layers below it and none
+above. So one value opens any number of layers, and reveals no others. The distribution of a layer is in ``dp``.
 """
 
 from __future__ import annotations
@@ -145,7 +144,7 @@ def session_id(parameters: Masking, roster: Roster | bytes) -> bytes:
     """
     if isinstance(roster, bytes):
         return roster + parameters.digest
-    if not isinstance(roster, Roster) or not roster.run:  # what is no roster a machine refuses
+    if not isinstance(roster, Roster) or not roster.run:  # a machine refuses a value that is no roster
         return b""
     return roster.digest + parameters.digest
 

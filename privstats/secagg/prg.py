@@ -95,7 +95,7 @@ def _nonce(lane: int, tile: int) -> bytes:
 def add_packed(total: RingVector, *packed: memoryview) -> None:
     """Add vectors of exactly ``ring.wire_bytes`` packed bytes each to ``total``, in place.
 
-    Of all vectors one tile after another is added, while the total's stays in cache.
+    All vectors are added tile by tile, while the total's tile stays in cache.
     """
     start = 0
     for lane, (size, bits) in zip(total.lanes, total.ring.segments, strict=True):

@@ -72,7 +72,7 @@ def parsed(text: str) -> Listed:
 
 
 def _listed(tables: Mapping[str, Any], publics: tuple[bytes, ...], names: tuple[str, ...]) -> Listed:
-    """Return the fields of a head, and what stood under it."""
+    """Return the fields of a head, with the keys and names that followed it."""
     numbered = _is_numbered(tables)
     counter = tables["counter"] if numbered else None
     if numbered and (isinstance(counter, bool) or not isinstance(counter, int)):

@@ -116,7 +116,7 @@ def test_ids_of_several_types_name_the_same_persons(tmp_path: Path) -> None:
     privacy = ps.Privacy(
         model="central", unit="person", adjacency="add-remove", epsilon=1.0, delta=1e-5, person_clip="average"
     )
-    with pytest.warns(UnreadableRecordsWarning, match="2 of the records say of no person"):
+    with pytest.warns(UnreadableRecordsWarning, match="2 of the records have no id of a person"):
         moments = ps.measure(PLAN, X, y, persons=ids, person_clip=ps.dp.person_clip(PLAN, privacy))
     assert moments.persons == 2
 

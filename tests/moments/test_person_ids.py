@@ -246,7 +246,7 @@ def test_ids_that_read_as_other_values_are_counted_with_the_remedy() -> None:
     assert moments.records == 1
     assert "2 of the records have an id that a reader of tables may take for another number" in said
     assert "put a letter before these ids" in said
-    assert "3 of the records say of no person that they are theirs" in said
+    assert "3 of the records have no id of a person" in said
 
 
 def _csv(path: Path, ids: Sequence[Any]) -> Path:

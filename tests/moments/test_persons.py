@@ -111,7 +111,7 @@ def test_an_id_says_the_same_in_every_container_and_beside_whatever_else() -> No
 def test_a_gap_beside_an_id_changes_no_other_person() -> None:
     """It makes whole numbers floats in some containers, which tell two large ones not apart."""
     X, y = records(CLASSES, 5)
-    with pytest.warns(UnreadableRecordsWarning, match="^1 of the records say of no person that they are theirs"):
+    with pytest.warns(UnreadableRecordsWarning, match="^1 of the records have no id of a person"):
         found = summed(X, y, np.array([3, 3, 3, 4, math.nan]))
     assert found == summed(X[:4], y[:4], [3, 3, 3, 4])
 
@@ -125,9 +125,9 @@ class Broken:
 
 def test_spans_and_broken_values_stop_no_one() -> None:
     X, y = records(CLASSES, 4)
-    with pytest.warns(UnreadableRecordsWarning, match="^2 of the records say of no person"):
+    with pytest.warns(UnreadableRecordsWarning, match="^2 of the records have no id of a person"):
         assert summed(X, y, [np.timedelta64(5, "ms"), 5000] * 2) == summed(X[1::2], y[1::2], [1, 1])
-    with pytest.warns(UnreadableRecordsWarning, match="^1 of the records say of no person"):
+    with pytest.warns(UnreadableRecordsWarning, match="^1 of the records have no id of a person"):
         assert summed(X, y, ["a", "a", "a", Broken()]) == summed(X[:3], y[:3], [1, 1, 1])
 
 
@@ -140,7 +140,7 @@ def test_ids_are_one_column() -> None:
 @pytest.mark.parametrize("nobody", NOBODY)
 def test_a_row_of_nobody_is_left_out_and_counted(nobody: Any) -> None:
     X, y = records(CLASSES, 4)
-    with pytest.warns(UnreadableRecordsWarning, match="^2 of the records say of no person") as said:
+    with pytest.warns(UnreadableRecordsWarning, match="^2 of the records have no id of a person") as said:
         found = summed(X, y, ["a", nobody, "a", nobody], unreadable="leave out")
     assert (len(said), found.records, found) == (1, 2, summed(X[::2], y[::2], ["a", "a"]))
 
@@ -166,7 +166,7 @@ def test_ids_are_in_no_text() -> None:
     [
         (lambda X, y: summed(X, y, [1, 2]), "persons has 2 ids, and X or y another number of rows"),
         (lambda X, y: summed(X, y[:5], [1] * 6), "give one id for each row"),
-        (lambda X, y: summed([(X, y)], None, [1]), "a batch says nothing of whose its rows are"),
+        (lambda X, y: summed([(X, y)], None, [1]), "batches do not show which person a row belongs to"),
         (lambda X, y: summed(iter([(X, y)]), None, [1]), "no rows of one person can be taken of a list_iterator"),
         (lambda X, y: summed(X, y, "pid"), "persons must be an id for each row, got a text: give table\\['pid'\\]"),
         (lambda X, y: ps.measure(CLASSES, X, y, persons=[1] * 6, person_clip=None), "go together"),

@@ -32,7 +32,7 @@ _BALANCE = Statistic("b", "pooled", ("feature",), (0, 1), share=0.2,
 """Columns weighted by arm, in units of the largest contribution of one record."""
 _LEFT_OUT = Statistic("O", "pooled", ("exclusion",), (0, 0), share=0.5,
     meaning="how many records are left out, by arm and by whether the outcome or a column is unreadable")
-"""Records that are in no other sum: one of these numbers grows by 1, or N does."""
+"""Counts of excluded records: a record adds 1 to one of these numbers, or 1 to N."""
 
 TRIAL_TABLE: tuple[Statistic, ...] = (_RECORDS, _INFLUENCE)
 """Records, and t and 1 - t^2 of each record's influence t on the effect of a randomised treatment, in wire order."""
@@ -42,7 +42,7 @@ EFFECT_TABLE: tuple[Statistic, ...] = (
         meaning="the sum of the records' weights in the population of the effect"),
     replace(_INFLUENCE, share=0.76),
 )
-"""The same of a treatment that nobody assigned, with the weights of the records."""
+"""The same for a treatment that was not randomised, with the records' weights."""
 RATIO_TABLE: tuple[Statistic, ...] = (
     replace(_RECORDS, share=0.12),
     replace(_INFLUENCE, letter="W", share=0.12,
@@ -50,7 +50,7 @@ RATIO_TABLE: tuple[Statistic, ...] = (
         "1 minus its square"),
     replace(_INFLUENCE, share=0.76),
 )
-"""The same of a ratio, with what stands below its line."""
+"""The same for a ratio, with the sum of its denominator."""
 # fmt: on
 
 _MOST_BLOCKS = 64
@@ -61,7 +61,7 @@ Missing: TypeAlias = Literal["weights"]
 LeftOut: TypeAlias = Literal["counted"]
 
 MOST_RATIO = 4.0
-"""The largest guess of a ratio, and one over the smallest: a wild one would cost noise."""
+"""The largest guess of a ratio, and one over the smallest: an extreme guess would cost noise."""
 
 _PROBABILITIES = (0.05, 0.95)
 _TRIMS = (0.02, 0.4)
@@ -74,9 +74,9 @@ def rows_of(table: tuple[Statistic, ...], names: tuple[str, ...], apart: str) ->
     """Return the rows of several outcomes, of all records or of each block apart.
 
     Args:
-        table: of one outcome and all records, the influence values last.
-        names: of the outcomes; they share what one would get. Empty: one without a name.
-        apart: by what the records are divided; empty where they are not.
+        table: the rows of one outcome over all records, the influence values last.
+        names: names of the outcomes, which divide the share of one outcome. Empty: one outcome without a name.
+        apart: what divides the records; empty where nothing does.
     """
     *counts, influence = table
     share = None if influence.share is None else influence.share / max(len(names), 1)
@@ -93,7 +93,7 @@ def rows_of(table: tuple[Statistic, ...], names: tuple[str, ...], apart: str) ->
 
 @cache
 def with_balance(table: tuple[Statistic, ...], balance: float | None) -> tuple[Statistic, ...]:
-    """Return the rows with that of weighted columns, which takes its part of what the others would get."""
+    """Add the row of weighted columns, whose share reduces the others' shares in proportion."""
     if balance is None:
         return table
     *counts, influence = (row if row.share is None else replace(row, share=row.share * (1 - balance)) for row in table)
@@ -125,7 +125,7 @@ def checked_outcomes(names: Any) -> tuple[str, ...] | None:
 
 
 def checked_site_groups(groups: Any, subgroups: object) -> int | None:
-    """Groups of sites, where their sums are apart; None where they are not."""
+    """Return the number of groups of sites with separate sums; None where all sites share one sum."""
     if groups is None or checked_groups(groups) == 1:
         return None
     if subgroups is not None:
@@ -137,7 +137,7 @@ def checked_subgroups(variables: Any) -> tuple[Variable, ...] | None:
     """Variables that put every record into one subgroup.
 
     Raises:
-        SchemaError: they do not, or make too many.
+        SchemaError: a record may be in none of them, or there are too many.
     """
     if variables is None:
         return None
@@ -184,7 +184,7 @@ def check_maps(schema: EffectSchema) -> None:
 
 
 def check_columns(schema: EffectSchema) -> None:
-    """Refuse subgroups of what is no column, or twice of the same one, or of the treatment."""
+    """Refuse subgroups by an unknown column, by one column twice, or by the treatment."""
     names, last = schema.feature_names or (), schema.transform[-1] if schema.transform else None
     first: Any = schema.transform[0] if schema.transform else None
     levels = first if first is not None and first.kind == "levels" else None
@@ -255,7 +255,7 @@ def check_design(schema: EffectSchema) -> None:
 
 
 def _check_missing(schema: EffectSchema) -> None:
-    """Refuse missing outcomes where their weights are not proved, and a trim that is none of being observed."""
+    """Refuse missing outcomes where no bound with their weights is proved, and a trim out of its range."""
     if schema.missing != "weights":
         raise SchemaError(f"missing must be 'weights' or left out, got {schema.missing!r}")
     if not isinstance(schema.probability, float):

@@ -20,13 +20,13 @@ from privstats.schema.public_values import Values
 _ONE = float(1 << 20)  # of a propensity
 
 Whole = NDArray[np.float64]
-"""Whole numbers in float64."""
+"""Integers stored as float64."""
 
 
 def in_steps(
     schema: EffectSchema, population: Population, influence: NDArray[np.float64], line: Values
 ) -> tuple[Whole, NDArray[np.bool_]]:
-    """(t, s) in whole steps ``(n, 2)``, and which records keep the bound; the others count as dropped."""
+    """Return (t, s) in integer steps, ``(n, 2)``, and which records keep the bound; the others count as dropped."""
     most = schema.unit(line) / schema.half
     steps, square = float(schema.steps), float(schema.steps) ** 2
     share = (influence - schema.guess(line) * population.weight) / most
@@ -36,7 +36,7 @@ def in_steps(
 
 
 def _steps(share: NDArray[np.float64], steps: float) -> tuple[Whole, Whole]:
-    """t in whole steps, and 1 - t^2 from that whole t: from the share itself both could pass the bound together."""
+    """Return t in integer steps, and 1 - t^2 of that integer: of the unrounded t, both could pass the bound."""
     t = np.rint(np.clip(share, -1.0, 1.0) * steps)
     return t, np.trunc((steps * steps - t * t) / steps)
 

@@ -331,7 +331,7 @@ class EffectSchema(Schema):
 
     @property
     def cap(self) -> float:
-        """The most that an influence can be, in units of B, before the guess of the effect is taken out."""
+        """The largest influence, in units of B, before the guess of the effect is subtracted."""
         if self.probability is not None:
             return 2 / (min(self.least_chances) * (self.trim or 1.0))
         low = self.trim or 0.0
@@ -339,13 +339,13 @@ class EffectSchema(Schema):
 
     @property
     def largest_weight(self) -> float:
-        """The most that a record can weigh, or of a ratio say below the line, of which W is in units."""
+        """The unit of W: a record's largest weight, or for a ratio its largest contribution to the denominator."""
         of_weights = 0.25 if self.estimand == "overlap" else 1.0
         return 1 / self.least_chances[1] if self.measure else of_weights
 
     @property
     def arm_weight(self) -> float:
-        """The most that a record can weigh in its arm, where the arms are weighted to be alike."""
+        """The largest weight of a record in its arm, where weights make the arms alike."""
         if self.probability is not None:
             return 1 / min(self.least_chances)
         low = self.trim or 0.0
@@ -358,7 +358,7 @@ class EffectSchema(Schema):
         return min(1.0, max(-1.0, float(line.real[-1]) / self.half))
 
     def unit(self, line: Values) -> float:
-        """C, in units of the outcome, of a ratio of its range: what t is a part of."""
+        """C, the unit of t, in units of the outcome; for a ratio in units of the outcome's range."""
         if self.measure:
             return ratio_cap(*self.least_chances, self.guess(line))
         return self.half * (self.cap + abs(self.guess(line)) * self.largest_weight)
@@ -368,7 +368,7 @@ class EffectSchema(Schema):
         return {} if self.subgroups is None else {"subgroups": [plain_variable(each) for each in self.subgroups]}
 
     def refuses_persons(self, *, averaged: bool) -> str:
-        """Averages of rows have an interval, where all places of the roster sum them alike."""
+        """Return why persons are refused; averages are accepted where all sites sum all their rows in one way."""
         alone = self.groups is None and not isinstance(self.probability, tuple)
         if averaged and self.left_out:
             return "records left out are counted one by one, and a person's rows are averaged"

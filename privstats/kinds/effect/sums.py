@@ -1,8 +1,8 @@
 """Sums of influence values on a treatment effect: read, put on a grid, mapped, added up.
 
-The same bits in any batch, order and BLAS; ``influences`` has the map, ``schema`` the bounds, ``blocks`` and ``design``
-the checks of its fields. A record that is refused is refused at any published values: no answer depends on a record and
-the published values together.
+The same bits in any batch, order and BLAS; ``influences`` has the map, ``schema`` the bounds, ``checks`` the checks
+of its fields. A record that is refused is refused at any published values: no answer depends on a record and the
+published values together.
 """
 
 from __future__ import annotations

@@ -64,7 +64,7 @@ def admitted(checked: Collection[int], failed: Failed, graph: Graph, *, whole: b
 
     Guarantee: in version 4's random graphs, and where clients sign only a ``whole`` list, no more honest clients are
     removed than clients lie, while each client has more than t neighbours left: see :func:`_too_disputed`. In the
-    complete graph else, while at most :func:`tolerance` clients lie and more than t honest others hold each one's
+    complete graph otherwise, while at most :func:`tolerance` clients lie and more than t honest others hold each one's
     shares, no honest client is removed (t of them suffice if one client is lying, or if min_survivors is at least t and
     the tolerance together); and where more than t continue, t of them can use the shares of every disputed client that
     continues (where exactly t do, an owner has only t - 1 others). If t + 3 and min_survivors + 2 have checked, and one
@@ -127,7 +127,7 @@ def _too_disputed(
 def _starved(client: int, disputes: Mapping[int, set[int]], failed: Failed, graph: Graph) -> bool:
     """Return whether disputes leave a client with too few good holders of its shares, or too few to mask with.
 
-    The latter is of version 4, where a pair in dispute does not mask, whoever of the two could not use a dealing.
+    The latter applies to version 4, where a pair in dispute does not mask, whichever could not use a dealing.
     """
     holders, accusing = _holders(client, disputes, failed, graph)
     quorum, partners = graph.parameters.quorum, len(holders) - len(disputes[client])

@@ -451,7 +451,7 @@ class Client(Uploader):
         answer = state.session, self.index, state.reply_to, self._secrets().revealed(state.transcript), owners, shares
         if not self._layers:
             return messages.Unmask(*answer)
-        proven = len(survivors - checks.unproven(state))  # who proved nothing may be none: theorem 6
+        proven = len(survivors - checks.unproven(state))  # one that proved nothing may not take part: theorem 6
         return messages.UnmaskWithOpening(*answer, self._opening(opened_layers(self.parameters.levels, proven)))
 
     def _opening(self, opened: int) -> bytes:

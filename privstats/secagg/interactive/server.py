@@ -56,7 +56,7 @@ class Server(ServerSteps):
         entropy: source of 64 uniform bytes: the session's name and the server's session key.
         threads: processors to use for masks.
         noise_due: the sum must have noise added before it is published; ``engines.journal`` allows only one draw.
-        whole: clients sign only a list without disputes of theirs, so that none of them may continue.
+        whole: clients sign only a list without a client that they dispute with, so no dispute may remain.
 
     Raises:
         LocalProtocolError: roster, identity and parameters do not fit together, or the roster must be numbered.
@@ -107,7 +107,7 @@ class Server(ServerSteps):
         self._absent, self.fetch = dict(state.places), unshelved
         private, kem_key = bytes(state.secret), b""
         self._kem: Any = None
-        if self.parameters.hybrid:  # keys of labels of their own: who takes one's logarithm learns nothing of the other
+        if self.parameters.hybrid:  # separate labels: a logarithm of one key reveals nothing of the other
             private, seed = derive(state.secret, "server-key"), derive(state.secret, "server-kem", size=kem.SEED_BYTES)
             self._kem = kem.private_key(seed)
             kem_key = kem.public_of(self._kem)

@@ -93,8 +93,8 @@ class ReportBatches:
         return freed
 
     def _coins(self, number: int, part: Part) -> bytes:
-        """The coins for a part's proofs: unknown to all others before the batch leaves, and bound to every report in
-        it, bodies included, so that a leader which is put back draws the same for the same reports only.
+        """Return the coins for a part's proofs: unknown to others before the batch leaves, and bound to every report in
+        it, bodies included, so that a restored leader draws the same coins for the same reports only.
         """
         named = sha256()
         for sender, head in sorted(part.heads.items()):

@@ -49,10 +49,10 @@ class SealedBody:
 
 
 def bodies_in(content: bytes, openers: bytes) -> Iterator[SealedBody]:
-    """Bodies of one length that lie one behind the other, with the :attr:`SealedBody.opener` of each in that order.
+    """Yield concatenated bodies of one length, with the :attr:`SealedBody.opener` of each in that order.
 
     Raises:
-        LocalProtocolError: there are not as many of the one as of the other.
+        LocalProtocolError: the numbers of bodies and of openers differ.
     """
     count, rest = divmod(len(openers), _OPENER_BYTES)
     if rest or not count or len(content) % count:
@@ -84,7 +84,7 @@ def sum_of(ring: Group, bodies: Iterable[SealedBody]) -> bytes:
 
 
 def sum_part(ring: Group, content: bytes, openers: bytes) -> bytes:
-    """Return the packed sum of bodies that lie one behind the other: :func:`sum_of` of :func:`bodies_in`."""
+    """Return the packed sum of concatenated bodies: :func:`sum_of` of :func:`bodies_in`."""
     return sum_of(ring, bodies_in(content, openers))
 
 
@@ -160,7 +160,7 @@ class DeferredSums(LeaderSteps):
         self._sum_here(number)
 
     def _sum_here(self, number: int) -> None:
-        """Add a part up apart from the total, which an error on the way leaves as it was."""
+        """Sum a part before it is added to the total, so that an error leaves the total unchanged."""
         part, total = self._waiting(number), self._scheme.zeros()
         remaining, size = iter(part.heads), max(1, _ADDED_BYTES // self.parameters.upload_bytes)
         while some := [memoryview(self._body(part, sender)) for sender in islice(remaining, size)]:

@@ -308,7 +308,7 @@ class Helper(Exclusive):
         return messages.encode(messages.ProvedChecked(self._context, message.part, bitmap, answers, signature))
 
     def _answers(self, scheme: ProvingScheme, message: messages.ProvedBatch, bitmap: bytes) -> Iterator[bytes]:
-        """To the proof of each accepted report, made again from the same batch each time: one rho per report, ever."""
+        """Yield the answer to each accepted report's proof, always from the same batch: one rho per report, ever."""
         entries = checks.entries_of(message, self.parameters)
         for place in sorted(wire.members(bitmap, len(entries))):
             entry = entries[place]

@@ -43,7 +43,7 @@ class Report(_Message, frozen=True, tag=0):
 
 
 class Batch(_Message, frozen=True, tag=1):
-    """Leader to helper: reports without their bodies, and of the boxes only this helper's.
+    """Leader to helper: reports without their bodies, and only this helper's boxes.
 
     ``encs`` are the keys that the bodies begin with, and empty where a body's key is in a box.
     """

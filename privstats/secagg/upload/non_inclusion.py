@@ -79,13 +79,13 @@ def prove_excluded(
     Raises:
         LocalProtocolError: the statements do not prove it, or the report is not of this run and panel.
 
-    With ``key_agreement="mlkem768-x25519"`` no report is made twice: a client that is put back to before it made one
-    makes another, of another name, over the same vector. So there no report of its place may be on a list at all.
+    With ``key_agreement="mlkem768-x25519"`` no report can be made again: a client that is restored to an earlier state
+    makes another, with another name, over the same vector. So there no report of its index may be on any list.
 
     Guarantee: an honest helper answers one list, or signs that it answered none, and destroys its key with that. So
     if every helper has done either, and this report is on no list, the stream of the honest one among them is gone,
-    and the report stays uniform to the rest of the world together, for ever, but for a proof's answers, which tell
-    nothing of it.
+    and the report stays uniform to the rest of the world together, for ever, except for a proof's answers,
+    which reveal nothing of it.
     """
     run = _Run(parameters, panel.context(parameters, roster), panel)
     lists = {place: _read(statements, place, run, _listed) for place in range(1, parameters.helpers + 1)}
