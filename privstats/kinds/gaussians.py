@@ -352,7 +352,7 @@ def mean_root(reference_root: Array, covariance: Array) -> Array:
 
 
 def _cut(schema: GaussianSchema, records: int, matrix: Array) -> NDArray[np.int64]:
-    """Whole numbers toward zero, symmetric, and clamped to the bounds, which float64 rounding may have exceeded."""
+    """Truncate to symmetric integers, and clamp to the bounds, which float64 rounding may have exceeded."""
     most = float(records) * schema.steps**2
     off = np.clip(np.trunc((matrix + matrix.T) / 2), -(most // 2), most // 2)
     np.fill_diagonal(off, np.clip(np.trunc(np.diagonal(matrix)), 0, most))

@@ -102,7 +102,7 @@ _ENTRIES = 1 << 22  # entries of dense rows at once: one gap must not expand all
 def of_readable(
     measured: Measured, beside: Beside | None = None, *, kept: bool = False, noted: Noted = lambda *_: None
 ) -> Measurement:
-    """A kind's ``measured`` over the records that can be read.
+    """Return a kind's ``measured``, restricted to the records that can be read.
 
     Args:
         measured: measures batches.
