@@ -218,3 +218,45 @@ def test_the_audit_of_a_course_counts_rejections_of_what_is_proportional() -> No
     assert (found.told[3:] == 12).all()
     assert (found.missed <= 4).all()
     assert tally(replace(course, early_bins=0, promise=None), 2_000, seeded(3), 1).names == NAMES
+
+
+def test_proportional_columns_are_rejected_as_often_as_stated_under_the_noise_of_a_course() -> None:
+    """20,000 persons at epsilon 1, weights one standard error off: without the noise's variance a fifth is rejected."""
+    levels = course_of(20_000, 1.0, early_bins=EARLY).plan.noise.released_sigma(2)  # type: ignore[union-attr]
+    g, H = levels["g"] ** 2, levels["H"] ** 2
+    v, early = np.array([2_700.0, 2_000.0, 1_400.0, 900.0]), np.arange(4) < EARLY
+    means = np.array([[0.02, 0.0, -0.02, -0.03], [0.06, 0.02, -0.02, -0.05]])
+    within, half = np.diag([0.25, 0.33]), np.where(early, 0.5, 1.0)
+    noise = _Noise(g, H, g, H, half * g, half * H, half * H / 2)
+    rng, rejected, blind = np.random.default_rng(6), np.zeros(2), np.zeros(2)
+
+    def symmetric() -> np.ndarray:
+        entries = rng.normal(size=(2, 2)) * H**0.5
+        return (entries + entries.T) / 2
+
+    parts = [(v[of].sum() * within, means[:, of] * v[of], of) for of in (early, ~early)]
+    xx = [own + vx @ means[:, of].T for own, vx, of in parts]
+    for _ in range(2_000):
+        step, alone = rng.normal(size=2) * (7_000 * np.diag(within)) ** -0.5, rng.normal(size=4) * v**-0.5
+        r = rng.normal(size=4) * v**0.5 + v * (alone + step @ means)
+        scores = []
+        for own, vx, of in parts:
+            slopes = rng.multivariate_normal(np.zeros(2), own) + own @ step
+            scores.append(slopes + vx @ (r[of] / v[of]))
+        (full_g, early_g), (full, first) = rng.normal(size=(2, 2)) * g**0.5, (symmetric(), symmetric())
+        noisy = _Sums(
+            early_score=scores[0] + early_g,
+            late_score=scores[1] + full_g - early_g,
+            early_xx=xx[0] + first,
+            late_xx=xx[1] + full - first,
+            r=r + rng.normal(size=4) * noise.r**0.5,
+            v=v + rng.normal(size=4) * noise.v**0.5,
+            vx=means * v + rng.normal(size=(2, 4)) * noise.vx**0.5,
+            early=early,
+        )
+        found = _scored(noisy, noise)
+        assert found is not None
+        rejected += np.abs(found.changed) > 1.96 * np.sqrt(found.variance)
+        blind += np.abs(found.changed) > 1.96 * np.sqrt(found.information)
+    assert ((rejected > 0.035 * 2_000) & (rejected < 0.065 * 2_000)).all()
+    assert blind.max() > 0.1 * 2_000
