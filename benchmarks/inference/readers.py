@@ -44,6 +44,7 @@ EFFECTS: dict[str, tuple[Family, int]] = {
     "a log rate ratio of -3, eight rounds: the slope": ("poisson", 8),
 }
 HELD = 0.15  # share of the records whose column is 1
+MANY = 1_000_000  # a cohort for which no bound on counts is refused; noise does not depend on it
 FOR_STRONG = 5  # times as many releases: the claim is tight there
 EVENTS = ps.ScoreSchema(3, math.sqrt(3), family="poisson", target_bound=6.0, transform=(ConstantFeature(1.0),))
 
@@ -88,7 +89,7 @@ def sites(records: int, epsilon: float, runs: int) -> Row:
 
 def poisson(records: int, epsilon: float, runs: int) -> Row:
     """Events at a rate of about .6."""
-    course = ps.Newton.start(EVENTS, ps.Cohort(CLIENTS, CLIENTS, 2 * records), promise(epsilon))
+    course = ps.Newton.start(EVENTS, ps.Cohort(CLIENTS, CLIENTS, MANY), promise(epsilon))
 
     def answer(chance: np.random.Generator, rng: Generator) -> Answer:
         X = chance.uniform(-1, 1, (records, 2))
@@ -104,7 +105,7 @@ def strong(family: Family, rounds: int, records: int, epsilon: float, runs: int)
     level, slope = STRONG[family]
     bound = 30.0 if family == "poisson" else None
     schema = ps.ScoreSchema(2, math.sqrt(2), family=family, target_bound=bound, transform=(ConstantFeature(1.0),))
-    course = ps.Newton.start(schema, ps.Cohort(CLIENTS, CLIENTS, 2 * records), promise(epsilon), rounds)
+    course = ps.Newton.start(schema, ps.Cohort(CLIENTS, CLIENTS, MANY), promise(epsilon), rounds)
 
     def answer(chance: np.random.Generator, rng: Generator) -> Answer:
         X = (chance.random((records, 1)) < HELD) * 1.0

@@ -80,6 +80,10 @@ class Terms:
     by: Annotated[
         str | None, option("Of hazards: the column of 0 and 1, such as the arm, that is crossed with bins and events.")
     ] = None
+    early_bins: Annotated[
+        int | None,
+        option("Of hazards: bins before the time at which a further session tests each column's ratio for a change."),
+    ] = None
     analysis: Annotated[
         Path | None, option("Of an effect: a file with the table [analysis], what is declared to be reported.")
     ] = None

@@ -34,6 +34,7 @@ from privstats.schema.public_values import Published, Values
 _COUNTS = 0.06  # share of mu^2; the ratios are equally good from .02 to .15
 _FINE_COUNTS = 0.12  # for continuous times, which have four times as many cells
 _ROUNDS = 4
+_FEWEST_EARLY = 2
 
 
 @dataclass(frozen=True)
@@ -52,6 +53,8 @@ class Hazard(Planned):
         rounds: T; four, and six where a hazard ratio above 2 or below .5 is expected.
         retries: further rounds that the budget holds, for those that end without a sum.
         promise: the owners' promise for all sessions together, for files and audits.
+        early_bins: the number of bins, two or more, before the time at which a further session splits the follow-up,
+            for a test of proportionality of every column; 0 for no such session.
 
     Raises:
         PlanError: another schema, other weights, a number out of range, a column that is none, or a promise that the
@@ -59,8 +62,9 @@ class Hazard(Planned):
 
     Guarantee:
         All sessions together are mu-GDP with :attr:`mu`, for the unit and adjacency of the plan: the counts at 6 % of
-        mu^2 (12 % at continuous times), and rounds and retries with equal parts of the rest. The bound of a round holds
-        for every w and every clock, and sessions compose (see :class:`Course`).
+        mu^2 (12 % at continuous times), and rounds, retries and the check with equal parts of the rest. The check is a
+        round over fewer bins. The bound of a round holds for every number of bins, every w and every clock, and
+        sessions compose (see :class:`Course`).
 
     Example:
         >>> schema = ps.HazardSchema(
@@ -84,12 +88,14 @@ class Hazard(Planned):
     rounds: int = _ROUNDS
     retries: int = 0
     promise: Promise | None = field(default=None, compare=False)
+    early_bins: int = field(default=0, metadata={"usual": 0})
 
     def _require(self) -> None:
         require_plan("plan", self.plan)
         schema = _require_hazards(self.plan)
         promised(self.plan)
         check_numbers(self.rounds, self.retries)
+        _check_early(schema, self.early_bins)
         published = Published.of(first_values(schema))
         if self.plan.published is None or self.plan.published.sha256 != published.sha256:
             raise PlanError("the plan publishes other weights than its schema starts from; use Hazard.start")
@@ -106,6 +112,7 @@ class Hazard(Planned):
         by: str | None = None,
         rounds: int = _ROUNDS,
         retries: int = 0,
+        early_bins: int = 0,
     ) -> Hazard:
         """Return the course that keeps a promise as a whole.
 
@@ -113,7 +120,7 @@ class Hazard(Planned):
             schema: what each round measures.
             cohort: of every session.
             privacy: what all sessions may spend together.
-            by, rounds, retries: as for the class.
+            by, rounds, retries, early_bins: as for the class.
 
         Raises:
             PlanError: as for the class.
@@ -122,24 +129,27 @@ class Hazard(Planned):
             raise PlanError("rounds of hazards need differential privacy: give privacy=Privacy(...)")
         require_times(schema)
         plan = cls.whole(schema=schema, cohort=cohort, privacy=privacy)
-        return cls.within(plan, by, rounds, retries)
+        return cls.within(plan, by, rounds, retries, early_bins)
 
     @classmethod
-    def within(cls, whole: Plan, by: str | None = None, rounds: int = _ROUNDS, retries: int = 0) -> Hazard:
+    def within(
+        cls, whole: Plan, by: str | None = None, rounds: int = _ROUNDS, retries: int = 0, early_bins: int = 0
+    ) -> Hazard:
         """Return the course that keeps a plan's promise as a whole.
 
         Args:
             whole: the plan of every round but for its epsilon, at the weights that its schema starts from, as
                 :meth:`whole` builds it: its promise is what all sessions may spend together.
-            by, rounds, retries: as for the class.
+            by, rounds, retries, early_bins: as for the class.
 
         Raises:
             PlanError: as for the class.
         """
         check_numbers(rounds, retries)
-        rest = 1 - _share_of_counts(_require_hazards(whole))
-        part = part_of(whole, rest / (rounds + retries), getattr(whole.privacy, "shares", None))
-        return cls(replace(whole, privacy=part), by, rounds, retries, Promise.of(whole))
+        _check_early(schema := _require_hazards(whole), early_bins)
+        parts = rounds + retries + bool(early_bins)
+        part = part_of(whole, (1 - _share_of_counts(schema)) / parts, getattr(whole.privacy, "shares", None))
+        return cls(replace(whole, privacy=part), by, rounds, retries, Promise.of(whole), early_bins)
 
     @staticmethod
     def whole(*, schema: HazardSchema, **terms: Any) -> Plan:
@@ -166,27 +176,44 @@ class Hazard(Planned):
         except SchemaError as error:
             raise PlanError(str(error)) from None
         share = _share_of_counts(self.schema)
-        return count_plan(self.plan, counted, (self.rounds + self.retries) * share / (1 - share))
+        equal_parts = self.rounds + self.retries + bool(self.early_bins)
+        return count_plan(self.plan, counted, equal_parts * share / (1 - share))
+
+    @cached_property
+    def check(self) -> Plan | None:
+        """The plan of the session over the early bins, at the weights that its schema starts from; None without one."""
+        if not self.early_bins:
+            return None
+        early = early_schema(self.schema, self.early_bins)
+        return replace(self.plan, schema=early, published=Published.of(first_values(early)))
 
     @property
     def priced(self) -> tuple[Plan, ...]:
-        """The counts, and a plan for every round and retry."""
-        return (self.first,) + (self.plan,) * (self.rounds + self.retries)
+        """The counts, a plan for every round and retry, and the check if there is one."""
+        check = () if self.check is None else (self.check,)
+        return (self.first, *(self.plan,) * (self.rounds + self.retries), *check)
 
     def _content(self) -> bytes:
-        return msgspec.json.encode((self.plan.digest, self.by, self.rounds, self.retries))
+        early = (self.early_bins,) if self.early_bins else ()  # a course without a check keeps its digest
+        return msgspec.json.encode((self.plan.digest, self.by, self.rounds, self.retries, *early))
 
     def next(self, releases: Releases) -> Plan | None:
-        """Return the plan after these sessions; a round that ended without a sum publishes its weights again."""
+        """Return the plan after these sessions; a session that ended without a sum publishes its weights again."""
         if not releases:
             return self.first
-        counts, have = releases[0], rounds_of(self.plan, releases[1:])
+        counts, rest = releases[0], releases[1:]
         if counts is not None and counts.plan != self.first:
             raise PlanError("the first release is not of this course's counts; give the releases in order")
-        if len(have) >= self.rounds or len(releases) >= self.most:
+        if self.check is not None and any(each is not None and each.plan.schema == self.check.schema for each in rest):
+            return None
+        have = rounds_of(self.plan, rest)
+        if len(releases) >= self.most or (len(have) >= self.rounds and self.check is None):
             return None
         values = {**first_values(self.schema, counts), "w": hazard_weights(self.schema, counts, have)[-1]}
-        return replace(self.plan, published=Published.of(values, history(releases)))
+        if len(have) < self.rounds or self.check is None:
+            return replace(self.plan, published=Published.of(values, history(releases)))
+        values = check_values(self.schema, self.early_bins, counts, have)
+        return replace(self.check, published=Published.of(values, history(releases)))
 
     def admits(
         self, X: Any, y: Any, unreadable: Unreadable = "refuse", measured: Callable[..., Moments] = exact_moments
@@ -206,6 +233,34 @@ def _require_hazards(plan: object) -> HazardSchema:
     if not isinstance(plan, Plan):
         raise refusal
     return narrowed(plan.schema, HazardSchema, refusal)
+
+
+def _check_early(schema: HazardSchema, early_bins: object) -> None:
+    """Refuse a number of early bins that leaves no late bin, or one that no ``Bins`` has."""
+    if type(early_bins) is not int or (early_bins != 0 and not _FEWEST_EARLY <= early_bins < schema.periods):
+        raise PlanError(
+            f"early_bins must be a whole number from {_FEWEST_EARLY} to {schema.periods - 1}, the bins before the time "
+            f"that splits the follow-up for the check of proportionality, or 0 for no check; got {early_bins!r}"
+        )
+
+
+def early_schema(schema: HazardSchema, early_bins: int) -> HazardSchema:
+    """Return the schema of a round over the first bins alone: a person observed beyond them is censored at their end.
+
+    Example:
+        >>> from privstats.course.hazard import early_schema
+        >>> schema = ps.HazardSchema(
+        ...     2,
+        ...     clip_norm=2.0,
+        ...     bins=ps.Bins("months", (0, 6, 12, 24)),
+        ...     event="died",
+        ...     feature_names=("arm",),
+        ...     transform=(ps.transforms.ConstantFeature(1.0),),
+        ... )
+        >>> early_schema(schema, 2).bins.edges
+        (0.0, 6.0, 12.0)
+    """
+    return replace(schema, bins=replace(schema.bins, edges=schema.bins.edges[: early_bins + 1]))
 
 
 def require_times(schema: Schema) -> None:
@@ -297,3 +352,26 @@ def hazard_weights(schema: HazardSchema, counts: Release | None, rounds: Sequenc
         ReleaseError: releases of another course, or out of order.
     """
     return stepped(schema, rounds, first_values(schema, counts), schema.clip_norm)
+
+
+def check_values(
+    schema: HazardSchema, early_bins: int, counts: Release | None, rounds: Sequence[Release]
+) -> dict[str, Values]:
+    """Return the values that the check publishes: the last round's weights and clock of the columns and the early bins.
+
+    Args:
+        schema: of the rounds.
+        early_bins: the number of bins that the check sums over.
+        counts, rounds: as for :func:`hazard_weights`; at least one round.
+
+    Raises:
+        ReleaseError: as for :func:`hazard_weights`.
+    """
+    weights = hazard_weights(schema, counts, rounds)[len(rounds) - 1]
+    columns, clock = schema.features - 1, first_values(schema, counts).get("c")
+    of_bins = weights.integers[columns:].reshape(schema.baselines, -1)[:, :early_bins]
+    values = {"w": Values(np.r_[weights.integers[:columns], of_bins.ravel()], weights.exponent)}
+    if clock is None:
+        return values
+    cells = clock.integers.reshape(schema.baselines, -1)[:, schema.in_bin < early_bins]
+    return {**values, "c": Values(np.ascontiguousarray(cells).ravel(), clock.exponent)}

@@ -7,7 +7,6 @@ This module decides the plans, their price and their order; ``estimates.score`` 
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -28,7 +27,8 @@ from privstats.schema.public_values import Published, Values
 
 _MOST_ROUNDS = 64
 _REPORTED = 1.5  # times the size of the noise's matrix that information must have along a column, as measured
-_GENEROUS = 60.0  # largest bound over the mean count without a stated rate: cohorts are larger than samples
+# Without a stated rate counts are taken to average so much, or a sixtieth of their bound if that is more.
+_USUAL_MEAN, _GENEROUS = 0.4, 60.0
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ class Newton(Planned):
             retries: as for the class.
 
         Raises:
-            PlanError: as for the class.
+            PlanError: as for the class, or noise would hide a Poisson regression's coefficients.
         """
         if isinstance(privacy, NoPrivacy) or not isinstance(privacy, Privacy):
             raise PlanError("rounds of scores need differential privacy: give privacy=Privacy(...)")
@@ -102,14 +102,14 @@ class Newton(Planned):
             retries: as for the class.
 
         Raises:
-            PlanError: as for the class.
+            PlanError: as for the class, or noise would hide a Poisson regression's coefficients.
         """
         schema = _require_scores(whole)
         rounds = (5 if schema.family == "poisson" else 4) if rounds is None else rounds
         check_numbers(rounds, retries)
         part = part_of(whole, 1 / (rounds + retries), getattr(whole.privacy, "shares", None))
         course = cls(replace(whole, privacy=part), rounds, retries, Promise.of(whole))
-        _warn_of_bound(schema, course.first)
+        _refuse_bound(schema, course.first)
         return course
 
     @staticmethod
@@ -145,26 +145,28 @@ class Newton(Planned):
         return replace(self.first, published=_published(self.schema, have, history(releases)))
 
 
-def _warn_of_bound(schema: ScoreSchema, plan: Plan) -> None:
-    """Warn, before any budget is spent, that a large bound on counts hides all coefficients.
+def _refuse_bound(schema: ScoreSchema, plan: Plan) -> None:
+    """Refuse, before any budget is spent, a bound on counts under which noise hides the coefficients.
 
     Noise grows with the bound Y, and the information with the mean count m. Where columns fill their ranges, the
     information is n m R^2 / 3 d along each. Coefficients were reported where that passed 1.5 times the size of the
     noise's matrix, sigma sqrt(2 d) (benchmarks/inference/numbers.md).
+
+    Raises:
+        PlanError: the mean count, stated as ``rate`` or guessed from the bound, is too small.
     """
     if schema.family != "poisson" or plan.noise is None:
         return
     records, d = plan.cohort.max_records, schema.features
     sigma = plan.noise.released_sigma(plan.cohort.min_survivors)["H"]
     least = 3 * _REPORTED * d * sigma * math.sqrt(2 * d) / (records * schema.clip_norm**2)
-    usual = schema.rate or schema.outcome / _GENEROUS
-    if least > usual:
-        warnings.warn(
-            f"noise grows with target_bound, and at {schema.outcome:g} coefficients are mostly hidden unless counts "
-            f"average {least:.2g} or more over {records:,} records: take a smaller target_bound, which cuts counts "
-            "beyond it, fewer columns, more records, or a larger epsilon",
-            UserWarning,
-            stacklevel=4,
+    if least > (schema.rate or max(schema.outcome / _GENEROUS, _USUAL_MEAN)):
+        stated = f", and rate is {schema.rate:g}" if schema.rate else ""
+        known = "" if schema.rate else ", or rate= the mean count where counts are so large"
+        raise PlanError(
+            f"target_bound {schema.outcome:g} would hide most coefficients: noise grows with it, and counts must "
+            f"average {least:.2g} or more over {records:,} records{stated}; take a smaller target_bound, which clips "
+            f"counts beyond it, fewer columns, more records, a larger epsilon{known}"
         )
 
 

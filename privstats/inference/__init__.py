@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 from privstats.lazy_names import lazy_names
 
 if TYPE_CHECKING:
+    from privstats.inference.column_proportionality import ColumnProportionality as ColumnProportionality
     from privstats.inference.counts.averages import Average as Average
     from privstats.inference.counts.averages import averages as averages
     from privstats.inference.counts.risks import Incidence as Incidence

@@ -10,14 +10,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from privstats.course.hazard import hazard_weights
+from privstats.course.hazard import check_values, early_schema, hazard_weights
 from privstats.errors import ReleaseError
 from privstats.estimates.denoise import Array
+from privstats.inference.column_proportionality import ColumnProportionality, column_proportionality
 from privstats.inference.counts.survival import EVEN, SurvivalCurves, event_tables, kaplan_meier, reported_bins
 from privstats.inference.counts.two_groups import LogRank, Proportionality, logrank_test, proportionality_test
 from privstats.inference.figures import plot_survival
 from privstats.inference.forest import forest_rows
-from privstats.inference.last_step import last_step, notes_on
+from privstats.inference.last_step import LastStep, last_step, notes_on
 from privstats.inference.regression.score import fields_of_rounds
 from privstats.inference.regression.summary import ratio_columns, ratio_rows
 from privstats.inference.regression.table import Regression
@@ -26,6 +27,7 @@ from privstats.inference.reporting import HIDDEN, Source, listed, texts_of
 from privstats.inference.summary import Summary, chance_of
 from privstats.release import Release
 from privstats.schema import CountSchema, HazardSchema, narrowed
+from privstats.schema.public_values import Published
 
 if TYPE_CHECKING:
     from privstats.inference.regression.table import Regression
@@ -54,6 +56,11 @@ _CHECKED = (
     "The check of proportionality covers {by} alone, from the counts. Not rejecting is no evidence that hazards are "
     "proportional, and a rejection does not make the ratio wrong: it is then an average over time."
 )
+_CHECKED_BY_COLUMN = (
+    "The check of proportionality compares each column's ratio before and after one time, and each P value is of one "
+    "test alone. Not rejecting is no evidence that hazards are proportional, and a rejection does not make the ratio "
+    "wrong: it is then an average over time."
+)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -69,6 +76,8 @@ class HazardRatios(Regression):
         cap_bin: the bin in which the cumulative hazard passes the cap at the mean of the columns; None where none does.
         events_within: the share of the events up to the last edge that count, before the cap; NaN where it is not
             reported.
+        checked: the release of the session over the early bins; None where the course has none, or it ended without a
+            sum.
 
     Example:
         >>> from privstats import randomness
@@ -97,6 +106,7 @@ class HazardRatios(Regression):
     by: str | None
     cap_bin: str | None
     events_within: float
+    checked: Release | None = None
 
     @property
     def remark(self) -> str:
@@ -125,6 +135,22 @@ class HazardRatios(Regression):
         """
         counts, known = self._crossed(by)
         return proportionality_test(counts, by=known, strata=self._strata, **self._words)
+
+    def proportionality_by_column(self) -> ColumnProportionality:
+        """Test "the ratio is the same in the early and the late bins" for every column, as R's ``cox.zph`` does for a
+        step in time.
+
+        Raises:
+            ReleaseError: the course has no session over early bins, or that session ended without a sum.
+        """
+        if self.checked is None:
+            raise ReleaseError(
+                "no session summed the early bins, so there is no test by column; run the course with early_bins= the "
+                "number of bins before the time to test, or use proportionality()"
+            )
+        scale, _ = map_columns(self._schema.transform, self.columns)
+        assert isinstance(self.errors, LastStep)  # noqa: S101  hazards() computes no other errors
+        return column_proportionality(self.release, self.checked, self.errors, self.names, scale)
 
     def kaplan_meier(self, alpha: float = _ALPHA) -> SurvivalCurves:
         """Return survival curves up to the last edge, by the values of ``by``; one without a name where there is none.
@@ -245,9 +271,11 @@ def hazards(releases: Sequence[Release | None]) -> HazardRatios:
         ...     print(refusal)
         no round has a release, so there is nothing to read; run the course again
     """
-    counts, rounds = _apart(releases)
+    counts, rounds, check = _apart(releases)
     last = rounds[-1]
     schema = _schema_of(last)
+    if check is not None:
+        _require_check(schema, counts, rounds, check)
     weights = [each.real for each in hazard_weights(schema, counts, rounds)[: len(rounds)]]
     columns, within = schema.features - 1, "" if schema.strata is None else f" and {schema.strata.name}"
     scale, _ = map_columns(schema.transform, columns)
@@ -267,11 +295,12 @@ def hazards(releases: Sequence[Release | None]) -> HazardRatios:
         by=_crossed_by(schema, counts),
         cap_bin=_cap_bin(schema, weights[-1], np.asarray(last.moments.H)),
         events_within=_events_within(schema, weights[-1], np.asarray(last.moments.H), counts),
+        checked=check,
     )
 
 
-def _apart(releases: Sequence[Release | None]) -> tuple[Release | None, list[Release]]:
-    """Return the counts, and the rounds that ended with a sum."""
+def _apart(releases: Sequence[Release | None]) -> tuple[Release | None, list[Release], Release | None]:
+    """Return the counts, the rounds that ended with a sum, and the check, which has fewer bins than the rounds."""
     present = present_releases(releases)
     counted = bool(present) and isinstance(present[0].plan.schema, CountSchema)
     counts, rounds = (present[0], present[1:]) if counted else (None, present)
@@ -280,7 +309,20 @@ def _apart(releases: Sequence[Release | None]) -> tuple[Release | None, list[Rel
     for release in rounds:
         _schema_of(release)
         require_gaussian(release)
-    return counts, rounds
+    checked = len(rounds) > 1 and _schema_of(rounds[-1]).periods < _schema_of(rounds[0]).periods
+    return counts, rounds[:-1] if checked else rounds, rounds[-1] if checked else None
+
+
+def _require_check(schema: HazardSchema, counts: Release | None, rounds: Sequence[Release], check: Release) -> None:
+    """Refuse a check of other bins or at other weights than those of the last round."""
+    own, early = _schema_of(check), _schema_of(check).periods
+    values, held = check_values(schema, early, counts, rounds), check.plan.published
+    same = own == early_schema(schema, early) and held is not None and held.sha256 == Published.of(values).sha256
+    if not same:
+        raise ReleaseError(
+            "the sums over the early bins are not at the weights of the last round: give all releases of one course, "
+            "in order"
+        )
 
 
 def _schema_of(release: Release) -> HazardSchema:
@@ -364,20 +406,23 @@ def _events_within(schema: HazardSchema, w: Array, H: Array, counts: Release | N
 def _summary_of(table: HazardRatios, alpha: float) -> Summary:
     """Return ratios with their intervals, one row per column; errors are of their logarithms."""
     assumed = f"{table.assumed}, independent persons, negligible clipping, honest clients"
-    source = Source(table.release, alpha, assumed, (*table.counts, *(table.release.plan,) * table.rounds))
+    checks = () if table.checked is None else (table.checked.plan,)
+    source = Source(table.release, alpha, assumed, (*table.counts, *(table.release.plan,) * table.rounds, *checks))
     test = table.proportionality() if table.counted is not None and table.by is not None else None
+    by_column = None if table.checked is None else table.proportionality_by_column()
     event, *others = (schema := _schema_of(table.release)).causes
     title = "Cause-specific hazard ratios" if others else "Hazard ratios"
     return source.summary(
         f"{title} up to a cumulative hazard of 1" if table.events_within < _PART else title,
         (*ratio_columns("ratio", alpha), *(["counted"] if table.remark else [])),
         _starred(table, alpha) if table.remark else ratio_rows(table, alpha),
-        head=_head(table, schema, test),
+        head=_head(table, schema, test, by_column),
         notes=(
             "A person counts up to a cumulative hazard of 1; where hazards are not proportional, the ratio is of that "
             "time.",
             *((_BY_CAUSE.format(event=event, others=listed(others)),) if others else ()),
-            *(() if test is None else (_CHECKED.format(by=table.by),)),
+            *(() if test is None or by_column is not None else (_CHECKED.format(by=table.by),)),
+            *(() if by_column is None else (_CHECKED_BY_COLUMN,)),
         ),
         warnings=table.notes,
         remark=table.remark,
@@ -386,12 +431,15 @@ def _summary_of(table: HazardRatios, alpha: float) -> Summary:
     )
 
 
-def _head(table: HazardRatios, schema: HazardSchema, test: Proportionality | None) -> tuple[tuple[str, str], ...]:
+def _head(
+    table: HazardRatios, schema: HazardSchema, test: Proportionality | None, by_column: ColumnProportionality | None
+) -> tuple[tuple[str, str], ...]:
     """Return facts above the rows: the check of proportionality, strata, the cap, and how errors were computed."""
     reached = f"the cap is reached in bin {table.cap_bin}" if table.cap_bin is not None else "not reached"
     counted, strata = not math.isnan(table.events_within), schema.strata
     return (
         *(() if test is None else ((f"proportional, {table.by}", _proportional(test)),)),
+        *(() if by_column is None else _before_and_after(by_column)),
         *((("baseline", f"one for each {strata.name}: {listed(strata.cells)}"),) if strata is not None else ()),
         ("cap of 1", f"{reached} at the mean of the columns"),
         *((("events that count", f"{table.events_within:.0%} of those up to the last edge"),) if counted else ()),
@@ -426,3 +474,12 @@ def _estimated(table: HazardRatios) -> str:
 def _proportional(test: Proportionality) -> str:
     chance = f"P = {chance_of(test.p_value)}" if test.reported else "not reported"
     return f"{chance}, over {test.bins} bins"
+
+
+def _before_and_after(test: ColumnProportionality) -> list[tuple[str, str]]:
+    words = [
+        f"P = {chance_of(chance)}" if known else "not reported"
+        for chance, known in zip(test.p_value, test.reported, strict=True)
+    ]
+    at = f"before and after {test.split:g}"
+    return [(f"proportional, {name}", f"{word}, {at}") for name, word in zip(test.names, words, strict=True)]

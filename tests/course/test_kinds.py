@@ -97,7 +97,7 @@ CHANGED = {
         "repeats": 1,
     },
     "newton": {"first": _newton(ps.Cohort(2, 2, 2_001)).first, "rounds": 2, "retries": 1},
-    "hazard": {"plan": _hazard(ps.Cohort(2, 2, 2_001)).plan, "by": "age", "rounds": 2, "retries": 1},
+    "hazard": {"plan": _hazard(ps.Cohort(2, 2, 2_001)).plan, "by": "age", "rounds": 2, "retries": 1, "early_bins": 2},
     "standardised": {"plan": ranged_plan(4.1), "share": 0.1},
     "centred": {"plan": plan_of(epsilon=4.1), "expected_records": 9_999, "calibrated": True},
     "effect": {

@@ -59,7 +59,7 @@ def test_targets_just_inside_the_bound_are_told_to_whoever_knows_that_none_was_c
     release = exact(X, y, target_bound=1.0)
     assert ps.measure(schema(1, target_bound=1.0), X, y).clip_report.targets_clipped == 0
     assert not inf.ols(release).reported.any()
-    table = inf.ols(release, unclipped=True)
+    table = inf.ols(release, unclipped=True, cov_type="nonrobust")
     assert table.reported.all()
     assert table.notes == ()
 

@@ -178,6 +178,9 @@ def test_folds_are_taken_where_there_are_some_and_refused_where_records_repeat()
     assert noised.cov_type == "folds"
     assert "vary alike" not in str(noised)
     assert "residuals vary alike whatever the columns are" in " ".join(str(inf.ols(noisy(X, y, 8.0))).split())
+    assert any("plan folds=20, from which errors need" in note for note in inf.ols(noisy(X, y, 8.0)).notes)
+    assert not any("folds=20" in note for note in noised.notes)
+    assert not any("folds=20" in note for note in inf.ols(noisy(X, y, 8.0), cov_type="nonrobust").notes)
     repeated = exact(np.tile(X[:4], (100, 1)), np.tile(y[:4], 100), folds=10)
     assert inf.ols(repeated).cov_type == "nonrobust"
     assert "records repeat" in inf.ols(repeated).cov_reason
@@ -200,13 +203,13 @@ def test_standard_errors_of_folds_are_a_delete_one_jackknife():
 
 def test_clipped_targets_a_coarse_grid_and_collinear_columns_are_noted():
     X, y = records()
-    assert inf.ols(exact(X, y)).notes == ()
+    assert inf.ols(exact(X, y), cov_type="nonrobust").notes == ()
     clipped = inf.ols(exact(X, y, target_bound=0.4))
     assert clipped.saturation_.targets > 0.1
     assert "raise target_bound" in clipped.notes[0]
     assert not clipped.reported.any()
     assert "raise grid_bits" in inf.ols(exact(X, y, grid_bits=3)).notes[0]
-    twice = inf.ols(exact(np.c_[X, X[:, 0]], y))
+    twice = inf.ols(exact(np.c_[X, X[:, 0]], y), cov_type="nonrobust")
     assert twice.notes == ("columns are collinear: x0, x3 cannot be distinguished",)
     assert twice.reported.tolist() == [True, False, True, True, False]
 

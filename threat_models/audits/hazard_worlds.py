@@ -24,6 +24,7 @@ from privstats.release import Release
 from threat_models.audits.inference import MOST_RECORDS, Tally, report_of
 from threat_models.audits.verdict import Report
 
+_ALPHA = 0.05
 _CUMULATIVE = 0.4  # hazard over all bins where the columns are in the middle
 _RATIO = 0.6  # most that the logarithm of a ratio is, over the range of a column
 _STAYING = 0.3  # chance that somebody is followed to the end, where nobody leaves inside a bin
@@ -48,9 +49,15 @@ def audit_hazard_intervals(course: Hazard, rng: Generator, *, runs: int = 500) -
 
 
 def tally(course: Hazard, records: int, rng: Generator, runs: int) -> Tally:
-    """Play ``runs`` worlds of this many persons, and compare every interval with the truth."""
+    """Play ``runs`` worlds of this many persons, and compare every interval with the truth.
+
+    Hazards are proportional in these worlds. So a course with early bins has a row more for every column: a rejection
+    of its proportionality at .05 is a miss.
+    """
     chance = np.random.default_rng(int.from_bytes(rng.bytes(8), "little"))
     names = course.schema.feature_names
+    if course.early_bins:
+        names += tuple(f"{name}, proportional" for name in names)
     unread, reported, missed = 0, np.zeros(len(names)), np.zeros(len(names))
     for _ in track("releasing", range(runs)):
         world = HazardWorld.draw(course, records, chance)
@@ -60,8 +67,12 @@ def tally(course: Hazard, records: int, rng: Generator, runs: int) -> Tally:
             unread += 1
             continue
         low, high = table.conf_int().T
-        reported += table.reported
-        missed += (low > world.truth) | (high < world.truth)
+        columns = [(table.reported, (low > world.truth) | (high < world.truth))]
+        if course.early_bins:
+            tests = table.proportionality_by_column()
+            columns.append((tests.reported, tests.p_value < _ALPHA))
+        reported += np.concatenate([shown for shown, _ in columns])
+        missed += np.concatenate([wrong for _, wrong in columns])
     return Tally(names, runs, reported, missed, unread)
 
 

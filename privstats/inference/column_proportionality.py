@@ -1,0 +1,268 @@
+"""Test whether the hazard ratio of each column changes with time, from the last round and its sums over the early bins.
+
+The sums of a round over all bins, less those over the early bins at the same weights, are those of the late bins. Score
+and information of both parts give the score test of a further column: the column after the split, and 0 before it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privstats.errors import ReleaseError
+from privstats.estimates.denoise import Array
+from privstats.inference.inversion import folded
+from privstats.inference.last_step import LastStep
+from privstats.inference.releases import reckoned_sigma
+from privstats.release import Release
+from privstats.schema import HazardSchema, narrowed
+
+_SURE = 3.0  # standard deviations of noise that an information must exceed
+
+_NO_ROUND = "the check of proportionality reads two rounds of hazards: the last one, and that over the early bins"
+
+
+@dataclass(frozen=True, eq=False)
+class ColumnProportionality:
+    """Tests of "the hazard ratio is the same before and after ``split``", one per column (R's ``cox.zph``).
+
+    Not rejecting is no evidence of proportionality. A rejection does not make the ratio wrong: it is then an average
+    over time.
+
+    Attributes:
+        names: the columns, ``(m,)``.
+        split: the time that separates early from late.
+        change: estimated log of the late ratio over the early one, per unit of the original column, ``(m,)``; NaN where
+            the test is not reported.
+        std_err: standard error of ``change`` if the ratio does not change, sampling and noise together.
+        test_statistic: squared score over its variance, ``(m,)``; NaN where the test is not reported.
+        p_value: by the chi-squared law with one degree, ``(m,)``; 1 where the test is not reported.
+
+    Example:
+        >>> from privstats import randomness
+        >>> schema = ps.HazardSchema(
+        ...     2,
+        ...     clip_norm=2.0,
+        ...     bins=ps.Bins("months", (0, 6, 12, 18)),
+        ...     event="died",
+        ...     feature_names=("arm",),
+        ...     transform=(ps.transforms.ConstantFeature(1.0),),
+        ...     times="continuous",
+        ... )
+        >>> privacy = ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=8.0, delta=1e-6)
+        >>> course = ps.Hazard.start(schema, ps.Cohort(2, 2, 8_000), privacy, early_bins=2)
+        >>> rng, arm = np.random.default_rng(0), np.arange(8_000) % 2
+        >>> early, late = rng.exponential(30.0, 8_000), 12 + rng.exponential(np.where(arm, 10.0, 30.0))
+        >>> died = np.where(early < 12, early, late)  # the arm triples the rate after month 12 alone
+        >>> part = lambda k: {"arm": arm[k::2], "months": np.minimum(died, 20.0)[k::2], "died": (died <= 20)[k::2] * 1}
+        >>> releases = ps.simulate(course, [(part(0), None), (part(1), None)], rng=randomness.seeded(0))
+        >>> found = ps.inference.hazards(releases).proportionality_by_column()
+        >>> found.split, bool(found.p_value[0] < 0.001), found.change.round(1).tolist()
+        (12.0, True, [1.1])
+    """
+
+    names: tuple[str, ...]
+    split: float
+    change: Array
+    std_err: Array
+    test_statistic: Array
+    p_value: Array
+
+    @property
+    def reported(self) -> NDArray[np.bool_]:
+        """Whether there is a test, ``(m,)``: the rounds have converged, and noise leaves the information of both
+        parts."""
+        return ~np.isnan(self.test_statistic)
+
+    def __str__(self) -> str:
+        lines = [
+            f"{name}: P = {chance:.3f}, change of the log ratio after {self.split:g}: {change:.3f} ({error:.3f})"
+            if known
+            else f"{name}: not reported"
+            for name, chance, change, error, known in zip(
+                self.names, self.p_value, self.change, self.std_err, self.reported, strict=True
+            )
+        ]
+        return "\n".join(lines)
+
+
+class _Sums(NamedTuple):
+    """Sums at common weights, in real units: by column, and by bin (of every stratum) at the constant 1.
+
+    Attributes:
+        early_score, late_score: sum of r x, ``(p,)``.
+        early_xx, late_xx: sum of v x x', ``(p, p)``.
+        r, v: sums of r and v by bin, ``(b,)``.
+        vx: sums of v x, ``(p, b)``.
+        early: which bins are early, ``(b,)``.
+    """
+
+    early_score: Array
+    late_score: Array
+    early_xx: Array
+    late_xx: Array
+    r: Array
+    v: Array
+    vx: Array
+    early: NDArray[np.bool_]
+
+
+class _Noise(NamedTuple):
+    """Variances of the noise: in g and H of the round and of the check, and by bin in r, v and each entry of vx."""
+
+    g: float
+    H: float
+    early_g: float
+    early_H: float
+    r: Array
+    v: Array
+    vx: Array
+
+
+def column_proportionality(
+    last: Release, check: Release, errors: LastStep, names: Sequence[str], scale: Array
+) -> ColumnProportionality:
+    """Return the tests of all columns.
+
+    With u_x the score of the columns less the bins' means of the columns times the bins' scores, and I its information,
+    the score of a change is ``s = I_E I^-1 u_L - I_L I^-1 u_E`` (E early, L late, I their sum), with variance
+    ``I_L I^-1 I_E`` and the noise's, by the delta method at the Newton step b = I^-1 (u_E + u_L). The weights of u are
+    noisy: the variance has two times ``tr(I^-1 cov)`` more, ``cov`` that of the noise along them. What a next
+    step could change is in the p-value as the largest bias of the score (:func:`~privstats.inference.last_step`).
+
+    Args:
+        last: the release of the last round.
+        check: that of the round over the early bins, at the same weights.
+        errors: the solved last round.
+        names: of the columns.
+        scale: units of the transformed columns per original unit, ``(p,)``.
+    """
+    schema, own = (narrowed(each.plan.schema, HazardSchema, ReleaseError(_NO_ROUND)) for each in (last, check))
+    sums, noise = _sums_of(last, check, schema, own.periods)
+    scored = _scored(sums, noise) if errors.arrived.all() else None
+    if scored is None:
+        nothing = np.full(len(names), math.nan)
+        return ColumnProportionality(tuple(names), own.bins.edges[-1], nothing, nothing, nothing, np.ones(len(names)))
+    reported, value = scored.information > _SURE * scored.spread, np.maximum(scored.information, 0.0)
+    error = np.sqrt(scored.variance)
+    statistic = np.abs(scored.changed) / error
+    with np.errstate(invalid="ignore", divide="ignore"):
+        change = np.where(reported, scored.changed / value, math.nan) * scale
+        std_err = np.where(reported, error / value, math.nan) * np.abs(scale)
+    return ColumnProportionality(
+        names=tuple(names),
+        split=own.bins.edges[-1],
+        change=change,
+        std_err=std_err,
+        test_statistic=np.where(reported, np.square(statistic), math.nan),
+        p_value=np.where(reported, folded(statistic, errors.inversion.bias * np.sqrt(value) / error), 1.0),
+    )
+
+
+class _Scored(NamedTuple):
+    """The score of a change of every column.
+
+    Attributes:
+        changed: the scores, ``(p,)``.
+        information: their variances by chance alone, ``(p,)``.
+        noise: their variances by the noise alone, at these weights, ``(p,)``.
+        variance: of both, and of what the noise in the weights adds, ``(p,)``.
+        spread: standard deviations of the noise in ``information``, ``(p,)``.
+    """
+
+    changed: Array
+    information: Array
+    noise: Array
+    variance: Array
+    spread: Array
+
+
+def _scored(sums: _Sums, noise: _Noise) -> _Scored | None:
+    """Return the scores; None where noise hides the information of a bin or of a part."""
+    if (sums.v <= _SURE * np.sqrt(noise.v)).any():
+        return None
+    means = sums.vx / sums.v
+    scores, information = [], []
+    parts = ((sums.early_score, sums.early_xx, sums.early), (sums.late_score, sums.late_xx, ~sums.early))
+    for score, xx, of in parts:
+        scores.append(score - means[:, of] @ sums.r[of])
+        added = float((noise.vx / sums.v)[of].sum())  # noise in a mean makes its square too large
+        information.append(xx - sums.vx[:, of] @ means[:, of].T + added * np.eye(len(xx)))
+    if min(np.linalg.eigvalsh(each)[0] for each in information) <= 0:
+        return None
+    inverse = np.linalg.inv(information[0] + information[1])
+    early, late = information[1] @ inverse, information[0] @ inverse  # the weights of both scores
+    step = inverse @ (scores[0] + scores[1])
+    chance = early @ information[0] @ early.T + late @ information[1] @ late.T
+    own, value = np.diag(_noise_of_score(sums, noise, means, early, late, step)), np.diag(chance)
+    along = [_noise_along(sums, noise, means, *weights) for weights in zip(early, late, strict=True)]
+    lost = np.array([2 * float(np.trace(inverse @ covariance)) for covariance, _ in along])
+    return _Scored(
+        changed=late @ scores[1] - early @ scores[0],
+        information=value,
+        noise=own,
+        variance=value + own + lost,
+        spread=np.array([deviation for _, deviation in along]),
+    )
+
+
+def _sums_of(last: Release, check: Release, schema: HazardSchema, early_bins: int) -> tuple[_Sums, _Noise]:
+    """Return the sums of both parts. Sums of early bins are in both releases; the mean of both has less noise."""
+    columns, constant = schema.features - 1, schema.constant
+    early = np.tile(np.arange(schema.periods) < early_bins, schema.baselines)
+    (g, H), (early_g, early_H) = ((np.asarray(each.moments.g), _symmetric(each)) for each in (last, check))
+    levels, early_levels = reckoned_sigma(last), reckoned_sigma(check)
+    own = {letter: (levels[letter] ** 2, early_levels[letter] ** 2) for letter in "gH"}
+    r, v, vx = g[columns:].copy(), np.diag(H)[columns:].copy(), H[:columns, columns:].copy()
+    part = {letter: both[0] / sum(both) if sum(both) else 0.5 for letter, both in own.items()}  # of the check
+    r[early] += part["g"] * (early_g[columns:] - r[early])
+    v[early] += part["H"] * (np.diag(early_H)[columns:] - v[early])
+    vx[:, early] += part["H"] * (early_H[:columns, columns:] - vx[:, early])
+    remaining = {letter: np.where(early, 1 - part[letter], 1.0) * own[letter][0] for letter in "gH"}
+    score, xx = early_g[:columns], early_H[:columns, :columns]
+    sums = _Sums(
+        score, g[:columns] - score, xx, H[:columns, :columns] - xx, r / constant, v / constant**2, vx / constant, early
+    )
+    by_bin = (remaining["g"] / constant**2, remaining["H"] / constant**4, remaining["H"] / 2 / constant**2)
+    return sums, _Noise(own["g"][0], own["H"][0], own["g"][1], own["H"][1], *by_bin)
+
+
+def _symmetric(release: Release) -> Array:
+    H = np.asarray(release.moments.H)
+    return np.asarray((H + H.T) / 2)
+
+
+def _noise_of_score(sums: _Sums, noise: _Noise, means: Array, early: Array, late: Array, step: Array) -> Array:
+    """Return the covariance of the noise in the score of a change, ``(p, p)``, to first order at the Newton step."""
+    one = np.eye(len(step))
+    squares = (float(step @ step) * one + np.outer(step, step)) / 2
+    result = late @ (noise.g * one + noise.H * squares) @ late.T + noise.early_g * one + noise.early_H * squares
+    for place, mean in enumerate(means.T):
+        alone = sums.r[place] / sums.v[place] - mean @ step  # the step of the bin's own weight
+        moved, square = np.outer(mean, step) - alone * one, np.outer(mean, mean)
+        own = noise.vx[place] * moved @ moved.T + (noise.r[place] + noise.v[place] * alone**2) * square
+        weights = early if sums.early[place] else late
+        result = result + weights @ own @ weights.T
+    return np.asarray(result)
+
+
+def _noise_along(sums: _Sums, noise: _Noise, means: Array, early: Array, late: Array) -> tuple[Array, float]:
+    """Return the covariance of the noise in ``I_L late - I_E early``, and the deviation of that in the information of a
+    change, which is its quadratic form; ``early`` and ``late`` are the weights of one column's score."""
+    one, both = np.eye(len(early)), early + late
+    result = noise.H * (float(late @ late) * one + np.outer(late, late)) / 2
+    result = result + noise.early_H * (float(both @ both) * one + np.outer(both, both)) / 2
+    apart = np.outer(early, early) - np.outer(late, late)
+    square = noise.H * float(late @ late) ** 2 + noise.early_H * float(np.square(apart).sum())
+    for place, mean in enumerate(means.T):
+        weights = early if sums.early[place] else late
+        along = float(mean @ weights)
+        moved = along * one + np.outer(mean, weights)
+        result = result + noise.vx[place] * moved @ moved.T + noise.v[place] * along**2 * np.outer(mean, mean)
+        square += 4 * along**2 * float(weights @ weights) * noise.vx[place] + along**4 * noise.v[place]
+    return np.asarray(result), math.sqrt(square)
