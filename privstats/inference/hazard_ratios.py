@@ -99,6 +99,11 @@ class HazardRatios(Regression):
     events_within: float
 
     @property
+    def causes(self) -> tuple[str, ...]:
+        """The causes that end the time, that of these ratios first."""
+        return self._schema.causes
+
+    @property
     def remark(self) -> str:
         """Note on the part of the follow-up that the ratios cover, where less than 90 % of the events count before the
         cap."""
