@@ -318,6 +318,14 @@ _ARMS: dict[str, Shown] = {
     **_RELEASE,
     **{name: _share(name) for name in ("treated", "others", "difference", "ratio")},
 }
+_ADJUSTED: dict[str, Shown] = {
+    "outcome": "{outcome}",
+    "of the columns": "{of columns}",
+    "probability": "{probability:g}",
+    **_RELEASE,
+    **{name: _share(name) for name in ("told", "treated", "others")},
+    "width": "{width:.2f}",
+}
 _BALANCE: dict[str, Shown] = {
     **_RELEASE,
     "spread of age": "{spread:g}",
@@ -380,6 +388,7 @@ TABLES: Tables = {
     **by_name(found_cuts, inference_cells, inference_peers, inference_readers, inference_real),
     **by_name(inference_head_scores, inference_persons, frame_columns, rare_outcome, three_hospitals),
     "inference_arms": Table("inference.by_arm", "both measures and both arms", _ARMS),
+    "inference_adjusted_arms": Table("inference.by_arm", "adjusted means by arm", _ADJUSTED),
     "inference_balance": Table("inference.by_arm", "balance", _BALANCE),
     **by_name(inference_leaving, inference_causes, inference_stretched, inference_risks),
     **by_name(inference_standardised, inference_hazards, inference_proportionality, inference_cox),

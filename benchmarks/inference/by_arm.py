@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import argparse
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -38,6 +38,16 @@ MEASURES = (
     ("0/1", 0.3, 2.0, 4_000, 8.0),
     ("measured", 12.0, 1.3, 4_000, 3.0),
 )
+ADJUSTED = (
+    ("0/1", "line", 0.5, 500, 1.0),
+    ("0/1", "line", 0.5, 4_000, 1.0),
+    ("0/1", "line", 0.5, 2_000, 8.0),
+    ("0/1", "curve", 0.5, 4_000, 8.0),
+    ("0/1", "line", 0.2, 4_000, 3.0),
+    ("rare", "line", 0.5, 10_000, 3.0),
+    ("measured", "curve", 0.5, 4_000, 3.0),
+)
+LEVELS = {"0/1": 0.3, "rare": 0.04, "measured": 12.0}
 AGES = ((4_000, 1.0, 12.0, 3.0), (4_000, 1.0, 9.0, 0.0), (4_000, 1.0, 7.0, 0.0), (2_000, 2.0, 12.0, 3.0))
 BINS = ps.Bins("t", tuple(range(0, END + 2 * WIDTH, WIDTH)))
 ARM = ps.Categories("arm", (0, 1))
@@ -50,6 +60,7 @@ def tables(options: argparse.Namespace) -> Tables:
         "risks at a time": lambda: [row for cell in RISKS[:few] for row in risks(*cell, runs)],
         "incidence by cause": lambda: [incidence(*cell, runs) for cell in CAUSES[:few]],
         "both measures and both arms": lambda: [measures(*cell, runs) for cell in MEASURES[:few]],
+        "adjusted means by arm": lambda: [adjusted(*cell, runs) for cell in ADJUSTED[:few]],
         "balance": lambda: [balance(*cell, runs) for cell in AGES[:few]],
     }
     for title, rows in groups.items():
@@ -121,13 +132,44 @@ def measures(kind: str, level: float, ratio: float, records: int, epsilon: float
         apart = chance.uniform(-1, 1, records) * np.where(arm, 6.0, 1.5)
         y = np.asarray(chance.random(records) < mean if kind == "0/1" else mean + apart, np.float64)
         rows = inf.effects(played(course, np.c_[u, arm], y, rng), course).by_arm().to_rows()
-        ends = np.array([[row[name] for name in ("estimate", "conf_low", "conf_high")] for row in rows], np.float64)
+        ends = _ends(row for row in rows if not str(row["metric"]).startswith("adjusted"))
         return Answer.of(ends[:, 0], ends[:, 1:], truth)
 
     missed = _missed(f"measures {kind} {level} {ratio} {records} {epsilon}", answer, runs)
     about = {"outcome": kind, "of the others": level, "true ratio": ratio, "records": records, "epsilon": epsilon}
     names = ("treated", "others", "difference", "ratio")
     return {**about, "runs": runs, **dict(zip(names, map(float, missed), strict=True))}
+
+
+def adjusted(kind: str, shape: str, probability: float, records: int, epsilon: float, runs: int) -> Row:
+    """Adjusted means of both arms in a trial; a curve is one that no line fits.
+
+    ``width`` is the median width of both intervals over that of the plain means' intervals.
+    """
+    level, outcome = LEVELS[kind], (0.0, 30.0) if kind == "measured" else (0.0, 1.0)
+    ranges = dict.fromkeys("abc", (-1.0, 1.0))
+    schema = ps.EffectSchema.of(ranges, treatment="arm", outcome=outcome, probability=probability)
+    course = ps.Effect.start(schema, ps.Cohort(2, 2, 2 * records), promise(epsilon))
+    bend, ratio = (2 / 3 if shape == "curve" else 0.0), 1.4
+    truth, widths = np.array([level * ratio, level]), list[float]()
+
+    def answer(chance: np.random.Generator, rng: Generator) -> Answer:
+        u, arm = chance.uniform(-1, 1, (records, 3)), (chance.random(records) < probability) * 1
+        moved = u[:, 0] if shape == "line" else 1.5 * (u[:, 0] ** 2 - 1 / 3)
+        mean = level * (1 + (0.9 - bend * arm) * moved + 0.1 * u[:, 1]) * np.where(arm, ratio, 1.0)
+        apart = chance.uniform(-1, 1, records) * np.where(arm, 6.0, 1.5)
+        y = np.asarray(mean + apart if kind == "measured" else chance.random(records) < mean, np.float64)
+        rows = inf.effects(played(course, np.c_[u, arm], y, rng), course).by_arm().to_rows()
+        ends = _ends(row for row in rows if str(row["metric"]).startswith("adjusted"))
+        plain = _ends(row for row in rows if row["group"] and not str(row["metric"]).startswith("adjusted"))
+        with np.errstate(invalid="ignore"):
+            widths.extend(np.ptp(ends[:, 1:], axis=1) / np.ptp(plain[:, 1:], axis=1))
+        return Answer.of(ends[:, 0], ends[:, 1:], truth)
+
+    missed = _missed(f"adjusted {kind} {shape} {probability} {records} {epsilon}", answer, runs)
+    about = {"outcome": kind, "of columns": shape, "probability": probability, "records": records, "epsilon": epsilon}
+    share = {"told": float(np.isfinite(widths).mean()), "width": float(np.nanmedian(widths))}
+    return {**about, "runs": runs, **dict(zip(("treated", "others"), map(float, missed), strict=True)), **share}
 
 
 def balance(records: int, epsilon: float, spread: float, apart: float, runs: int) -> Row:
@@ -161,6 +203,11 @@ def _missed(name: str, answer: Callable[[np.random.Generator, Generator], Answer
 
     told_and_missed(name, kept, runs)
     return np.asarray(np.mean(hits, axis=0))
+
+
+def _ends(rows: Iterable[dict[str, object]]) -> Array:
+    """Estimates and ends of intervals, ``(rows, 3)``."""
+    return np.array([[row[name] for name in ("estimate", "conf_low", "conf_high")] for row in rows], np.float64)
 
 
 def _by_month(shares: Array) -> dict[str, float]:

@@ -78,7 +78,7 @@ if TYPE_CHECKING:
     from privstats.inference.scorecard_table import Scorecard as Scorecard
     from privstats.inference.scorecard_table import scorecard as scorecard
     from privstats.inference.summary import Summary as Summary
-    from privstats.inference.treatment_effects.arms import ArmTable as ArmTable
+    from privstats.inference.treatment_effects.arm_table import ArmTable as ArmTable
     from privstats.inference.treatment_effects.balance import Balance as Balance
     from privstats.inference.treatment_effects.rows import EffectRows as EffectRows
     from privstats.inference.treatment_effects.rows import effects as effects

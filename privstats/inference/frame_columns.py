@@ -41,7 +41,9 @@ FRAME_COLUMNS: Mapping[str, FrameColumn] = MappingProxyType(
         "subgroup": FrameColumn("subgroup of the effect; empty for all records", "text"),
         "estimand": FrameColumn("population of the effect: `ate`, `att` or `overlap`", "text"),
         "declared": FrameColumn("`primary` or `secondary` before the first session, else `exploratory`", "text"),
-        "metric": FrameColumn("quantity of a head, or of an arm: `risk`, `mean`, `difference` or `ratio`", "text"),
+        "metric": FrameColumn(
+            "quantity of a head, or of an arm: `risk`, `adjusted risk`, `mean`, `difference`, `ratio`", "text"
+        ),
         "class": FrameColumn("class of the row; empty for all", "text"),
         "time": FrameColumn("end of the bin, or its own time where every bin is one", "that of the variable of times"),
         "estimate": FrameColumn(

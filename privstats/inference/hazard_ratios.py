@@ -109,6 +109,11 @@ class HazardRatios(Regression):
     checked: Release | None = None
 
     @property
+    def causes(self) -> tuple[str, ...]:
+        """The causes that end the time, that of these ratios first."""
+        return self._schema.causes
+
+    @property
     def remark(self) -> str:
         """Note on the part of the follow-up that the ratios cover, where less than 90 % of the events count before the
         cap."""

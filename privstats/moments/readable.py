@@ -291,11 +291,11 @@ def _parsed(tile: Any, names: Sequence[str], declared: Sequence[Any]) -> tuple[N
         return X, {(name, GAP): np.isnan(column) for name, column in zip(names, X.T, strict=True)}
     X, why = np.empty(raw.shape), {}
     for j, (name, column) in enumerate(zip(names, declared or [None] * len(names), strict=True)):
-        result = read(raw[:, j]) if columns is None else columns[j]
-        X[:, j] = result.numbers if column is None else column.codes(result)[0]
-        gone = result.missing
-        why[name, GAP] = gone
-        why[name, TEXT if column is None or not hasattr(column, "values") else WORD] = np.isnan(X[:, j]) & ~gone
+        result, words = read(raw[:, j]) if columns is None else columns[j], getattr(column, "values", ())
+        codes = result.numbers if column is None else column.codes(result)[0]
+        X[:, j] = np.where(codes == (len(words) or np.nan), np.nan, codes)  # the code after the last: an unknown text
+        why[name, GAP] = gone = result.missing
+        why[name, WORD if words else TEXT] = np.isnan(X[:, j]) & ~gone
     return X, why
 
 

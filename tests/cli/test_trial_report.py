@@ -86,6 +86,8 @@ def test_the_report_of_a_trial_item_by_item(privstats: Any, files: tuple[Path, A
         # 13a, 16: numbers analysed; 13b: exclusions by reason; 17a: events and risk with an interval
         assert risk["n"] == pytest.approx(analysed, abs=150)
         assert risk["n_event"] == pytest.approx((of_arm["recovered"] == "yes").sum(), abs=150)
+        adjusted = rows[arm, "adjusted risk"]
+        assert adjusted["conf_high"] - adjusted["conf_low"] < risk["conf_high"] - risk["conf_low"]
         assert risk["conf_low"] < (of_arm["recovered"] == "yes").mean() < risk["conf_high"]
         assert rows[arm, "left out: no outcome"]["n"] == pytest.approx(outcome, abs=150)
         assert rows[arm, "left out: a column unread"]["n"] == pytest.approx(column, abs=150)
@@ -117,13 +119,14 @@ def test_its_outcome_over_time_by_cause(privstats: Any, files: tuple[Path, Any])
             plan init hazards.toml --yes {design} {TERMS}
             course init survival.toml --plan hazards.toml --by arm
             course rehearse survival.toml north.csv south.csv --out survival
-            table {" ".join(f"survival/{k}.release" for k in range(5))} --format json
+            table {" ".join(f"survival/{k}.release" for k in range(5))} --figure ratios.svg --format json
             table survival/0.release --time months --event ended --by arm --times continuous --format json
             """,
         ),
         privstats("course", "init", "other.toml", "--plan", "hazards.toml", "--by", "smoking", cwd=folder, code=2),
     ]
     assert "wrote hazards.toml" in course.stdout
+    assert (folder / "ratios.svg").is_file(), "a forest, because survival by arm has one cause"
     found = {row["term"]: row for row in json.loads(ratios.stdout)["rows"]}
     assert set(found) == {"arm", "smoking: former", "smoking: current"}
     for name, truth in (("arm", -0.5), ("smoking: former", 0.0), ("smoking: current", 0.5)):

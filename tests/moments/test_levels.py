@@ -128,6 +128,21 @@ def test_what_is_left_out_is_told_by_column_and_never_by_value() -> None:
     refused(RecordError, "'arm': 5 hold none", ps.measure, schema_of(TEXTS, probability=0.5).rows, *parts(frame))
 
 
+def test_an_unknown_text_of_three_is_named_by_its_own_column() -> None:
+    schema = ps.EffectSchema.of(
+        {"age": (20, 90), "smoking": ("never", "former", "current")},
+        treatment={"arm": ("placebo", "drug")},
+        outcome=(0, 1),
+        probability=0.5,
+    ).rows
+    frame = table(40, texts=True)
+    frame.insert(1, "smoking", np.array(["never", "former", "current", "not asked"])[np.arange(40) % 4])
+    with pytest.warns(UnreadableRecordsWarning) as told:
+        ps.measure(schema, frame[["age", "smoking", "arm"]], frame["fell"], unreadable="leave out")
+    assert "'smoking': 10 hold none of the values that the plan declares" in str(told[0].message)
+    assert "'arm'" not in str(told[0].message)
+
+
 def test_numbers_do_not_pass_for_texts() -> None:
     schema = schema_of(TEXTS, probability=0.5)
     assert measured(schema, *parts(table(30, texts=False))).records == 0

@@ -17,6 +17,7 @@ ROOMS = ("privstats", "threat_models", "benchmarks", "tests")
 DOCS = [*sorted((ROOT / "docs").glob("*.md")), *MEASURED]
 PAGES = [ROOT / "README.md", *(pytest.param(page, marks=pytest.mark.ci) for page in (*DOCS, ROOT / "CONTRIBUTING.md"))]
 FENCE = re.compile(r"^```(\w+)[^\n]*\n(.*?)^```", re.MULTILINE | re.DOTALL)
+PRINTED, NUMBER = "<!-- printed -->\n```text", re.compile(r"[<>]?[-+]?\.?\d[\d.,]*")
 RUN_BY_CI = re.compile(r"<!-- command: (\w+) -->\n```bash\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
 
@@ -26,7 +27,7 @@ def name_of(page: Path) -> str:
 
 
 def blocks(page: Path, *languages: str) -> list[tuple[str, str]]:
-    text = RUN_BY_CI.sub("", page.read_text("utf-8"))
+    text = RUN_BY_CI.sub("", page.read_text("utf-8")).replace(PRINTED, "```printed")
     return [(language, body) for language, body in FENCE.findall(text) if language in languages]
 
 
@@ -37,6 +38,11 @@ def commands(body: str) -> list[list[str]]:
     ]
 
 
+def without_numbers(text: str) -> str:
+    """A table as words alone: noise is in every number, and in how wide its column is."""
+    return " ".join(word for word in NUMBER.sub("#", text).split() if set(word) - set("-="))
+
+
 def python(*words: str, cwd: Path = ROOT) -> subprocess.CompletedProcess[str]:
     """A program's own process; one of pytest finds its tests, which run in the suite itself."""
     found = {**os.environ, "PYTEST_ADDOPTS": "--collect-only"}
@@ -45,13 +51,21 @@ def python(*words: str, cwd: Path = ROOT) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_python_and_shell_snippets_run_in_order(page, privstats, tmp_path, monkeypatch):
-    """All in this process, but for ``python -m`` and for programs that the page wrote."""
+    """All in this process, but for ``python -m`` and for programs that the page wrote.
+
+    What a page marks as printed are lines of what the commands above it print, numbers apart.
+    """
     monkeypatch.chdir(tmp_path)
     namespace: dict[str, object] = {"__name__": "__main__"}
-    for language, body in blocks(page, "python", "bash"):
+    printed = ""
+    for language, body in blocks(page, "python", "bash", "printed"):
         if language == "python":
             exec(compile(body, str(page), "exec"), namespace)
             continue
+        if language == "printed":
+            assert [line for line in body.splitlines() if without_numbers(line) not in printed] == []
+            continue
+        printed = ""
         for words in commands(body):
             assert words[0] in {"privstats", "python"}, (
                 f"{page.name}: {words[0]!r} is no command that the tests can run"
@@ -60,6 +74,7 @@ def test_python_and_shell_snippets_run_in_order(page, privstats, tmp_path, monke
             place = ROOT if words[:2] == ["python", "-m"] else tmp_path
             done = run(*words[1:], cwd=place)
             assert done.returncode == 0, f"{' '.join(words)}\n{done.stdout}\n{done.stderr}"
+            printed += f" {without_numbers(done.stdout)}"
 
 
 @pytest.mark.parametrize(

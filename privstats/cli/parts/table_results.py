@@ -87,8 +87,8 @@ def card(points: Scorecard) -> TableResult:
 
 def hazard_ratios(table: HazardRatios, alpha: float, *, forest: bool) -> TableResult:
     """Return ratios by name next to their logarithms, without an estimate where the noise hides it. Drawn as survival
-    by arm, if there are arms."""
-    by_arm = not forest and table.by is not None and table.counted is not None
+    by arm, if there are arms and one cause."""
+    by_arm = not forest and table.by is not None and table.counted is not None and len(table.causes) == 1
     draw = partial(table.plot, alpha=alpha) if by_arm else _forest(table, alpha)
     return regression(table, alpha, {}, exponentiate=True)._replace(draw=draw)
 

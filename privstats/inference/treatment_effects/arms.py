@@ -8,7 +8,7 @@ counts them.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,9 +17,14 @@ from privstats.errors import ReleaseError
 from privstats.inference.inversion import quantile
 from privstats.inference.releases import reckoned_sigma
 from privstats.inference.reporting import HIDDEN
-from privstats.inference.summary import RowTable, Summary, ends_of, formerly, number_of
+from privstats.inference.summary import formerly
+from privstats.inference.treatment_effects.adjusted import (
+    AdjustedMean,
+    Standardisation,
+    adjusted_means,
+    has_adjusted_means,
+)
 from privstats.inference.treatment_effects.influence_sums import CourseSums, InfluenceSums
-from privstats.inference.treatment_effects.summary import caution_of, records_phrase, source_of
 from privstats.moments.code_rows import levels_of
 from privstats.schema import EffectSchema
 from privstats.transforms import ByArm, Categories
@@ -27,22 +32,7 @@ from privstats.transforms import ByArm, Categories
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from privstats.inference.treatment_effects.rows import EffectRows
     from privstats.inference.treatment_effects.table import EffectTable
-
-
-_NOTES = (
-    "Numbers analysed and events describe these records; +- bounds the noise in them, at the same level. The "
-    "arms add up to the records of the table.",
-    "Risks and means by arm are not adjusted; their intervals are about the population, and hold however the arms "
-    "differ in spread. The effects below them are adjusted.",
-)
-
-
-_LEFT_OUT = (
-    "Left out are records that a party holds and cannot read; together with those analysed they are all of an arm. "
-    "Noise may turn a few into 0, and 0 into a few. People in no file belong in the flow chart."
-)
 
 
 @dataclass(frozen=True)
@@ -115,6 +105,7 @@ class ArmOutcome:
         events: of a 0/1 outcome; None of a measured one.
         mean: of the outcome; for a 0/1 outcome the risk; NaN where noise hides it.
         low, high: ends of its interval; infinite where noise hides it.
+        adjusted: the mean over the columns of both arms; None where the plan's sums do not hold it.
 
     Example:
         >>> from privstats.inference.treatment_effects.arms import interval_of_mean
@@ -129,6 +120,7 @@ class ArmOutcome:
     mean: float
     low: float
     high: float
+    adjusted: AdjustedMean | None = None
 
     @property
     def measure(self) -> str:
@@ -230,8 +222,36 @@ def arm_outcomes(read: CourseSums, place: int, alpha: float) -> tuple[ArmOutcome
         low, high = interval_of_mean(h, n, schema.middle, half, *noise, squares, alpha)
         mean = min(max(h / n, -half), half) if math.isfinite(high) else math.nan
         events = Total(number.value * (mean / half + 1) / 2, math.hypot(noise[0], noise[1] / 2)) if binary else None
-        outcomes.append(ArmOutcome(name, arm, number, events, *(schema.middle + each for each in (mean, low, high))))
+        mean, low, high = (schema.middle + each for each in (mean, low, high))
+        outcomes.append(ArmOutcome(name, arm, number, events, mean, low, high))
     return outcomes[0], outcomes[1]
+
+
+def with_adjusted(
+    read: CourseSums, place: int, arms: tuple[ArmOutcome, ArmOutcome], effect: EffectTable, alpha: float
+) -> tuple[ArmOutcome, ArmOutcome]:
+    """Return both arms of an outcome with their adjusted means, where the plan's sums hold them.
+
+    An effect or a plain mean that is not reported hides them. Where the last session summed other parties than the
+    outcome session, each adjusted mean is that of the outcome session alone.
+    """
+    schema, outcome, last = read.schema, read.present[-2], read.last
+    if read.arms is None or not has_adjusted_means(schema):
+        return arms
+    if effect.why_at(alpha) or not all(each.reported for each in arms):
+        hidden = AdjustedMean(math.nan, -math.inf, math.inf)
+        return replace(arms[0], adjusted=hidden), replace(arms[1], adjusted=hidden)
+    sums, sigma, line, d = read.arms[place], reckoned_sigma(outcome), read.lines[place].real, schema.width
+    both = Standardisation(sums, (line[:d], line[d : 2 * d]), schema.middle, sigma.get("G", 0.0), sigma.get("h", 0.0))
+    totals = [(float(h[-1]) / sums.constant, n) for h, n in zip(sums.h, sums.records, strict=True)]
+    squares = None if is_binary(schema, place) else _squares(read, totals)
+    known = (effect.estimate, effect.noise_bse) if outcome.survivors == last.survivors else None
+    found = adjusted_means(both, schema.half, known, squares, alpha)
+    treated, others = (
+        replace(arm, adjusted=AdjustedMean(*(schema.middle + end for end in (each.mean, each.low, each.high))))
+        for arm, each in zip(arms, found, strict=True)
+    )
+    return treated, others
 
 
 def analysed(read: CourseSums) -> tuple[Total, Total] | None:
@@ -257,116 +277,3 @@ def _squares(read: CourseSums, totals: Sequence[tuple[float, float]]) -> float |
     centred = raw - 2 * schema.middle * plain + schema.middle**2 * n
     within = centred - sum(h**2 / each for h, each in totals if each > 0)
     return max(within, float(reckoned_sigma(outcome).get("q", 0.0)), 0.0)
-
-
-@formerly(told="reported")
-@dataclass(frozen=True, eq=False)
-class ArmTable(RowTable):
-    """Outcomes by arm, and below them the effects, as a trial's report has them.
-
-    Attributes:
-        arms: of each outcome both arms, the treated first.
-        effects: the tables of the effects in all records, by outcome.
-        alpha: level of the intervals.
-        left_out: records left out of the treated, of the others and of no known arm; empty where none are counted.
-
-    Example:
-        >>> from privstats import randomness
-        >>> schema = ps.EffectSchema.of(
-        ...     {"age": (20, 90)}, treatment="arm", outcome={"cured": (0, 1)}, probability=0.5
-        ... )
-        >>> privacy = ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=8.0, delta=1e-6)
-        >>> course = ps.Effect.start(schema, ps.Cohort(2, 2, 4_000), privacy)
-        >>> arm, place = np.arange(4_000) % 2, np.arange(4_000) // 2 % 10
-        >>> X, y = np.column_stack([np.linspace(20, 90, 4_000), arm]), place < 3 + 2 * arm
-        >>> releases = ps.simulate(course, [(X[::3], y[::3]), (X[1::3], y[1::3])], rng=randomness.seeded(0))
-        >>> table = ps.inference.effects(releases).by_arm()
-        >>> [(row.arm, round(row.mean, 1)) for row in table.arms]
-        [('treated', 0.5), ('others', 0.3)]
-    """
-
-    arms: tuple[ArmOutcome, ...]
-    effects: tuple[EffectTable, ...]
-    alpha: float
-    left_out: tuple[LeftOut, ...] = ()
-
-    @property
-    def reported(self) -> bool:
-        """Whether any arm or effect is reported."""
-        return any(each.reported for each in self.arms) or any(each.reported for each in self.effects)
-
-    def to_rows(self) -> list[dict[str, object]]:
-        """Return one row per arm and effect; numbers that are not reported are NaN."""
-        rows: list[dict[str, object]] = []
-        for place, effect in enumerate(self.effects):
-            for arm in self.arms[2 * place : 2 * place + 2]:
-                events = math.nan if arm.events is None else arm.events.value
-                numbers: dict[str, object] = {"n": arm.analysed.value, "n_event": events}
-                result = {"estimate": arm.mean, "conf_low": arm.low, "conf_high": arm.high, "told": arm.reported}
-                rows.append({"outcome": arm.outcome, "group": arm.arm, "metric": arm.measure, **numbers, **result})
-            for measure, each in effect.measures:
-                (row,) = each.to_rows(self.alpha)
-                ends = {name: row[name] for name in ("estimate", "conf_low", "conf_high", "told")}
-                none: dict[str, object] = {"n": math.nan, "n_event": math.nan}
-                rows.append({"outcome": effect.name, "group": "", "metric": measure, **none, **ends})
-        hidden = dict.fromkeys(("n_event", "estimate", "conf_low", "conf_high"), math.nan)
-        for gone in self.left_out:
-            for metric, number in (("no outcome", gone.outcome), ("a column unread", gone.column)):
-                line: dict[str, object] = {"metric": f"left out: {metric}", "n": number.value, **hidden, "told": True}
-                rows.append({"outcome": "", "group": gone.arm, **line})
-        return rows
-
-    def summary(self) -> Summary:
-        """Return the table for publication."""
-        first, alpha = self.effects[0], self.alpha
-        rows = [
-            row
-            for place, effect in enumerate(self.effects)
-            for row in (*map(self._arm, self.arms[2 * place : 2 * place + 2]), *self._effect(effect))
-        ]
-        what = "risk" if all(each.events for each in self.arms) else "mean"
-        return source_of(first, alpha).summary(
-            "Outcomes by arm",
-            ("", "analysed", "events", what, *ends_of(alpha)),
-            rows,
-            head=(("records", records_phrase(first)), *self._head()),
-            notes=(*_NOTES, _LEFT_OUT) if self.left_out else _NOTES,
-            methods="",
-            caution=caution_of(first),
-        )
-
-    def _head(self) -> list[tuple[str, str]]:
-        if not self.left_out:
-            return []
-
-        def phrase(several: Sequence[Total]) -> str:
-            return together(several).text(self.alpha)
-
-        arms = ", ".join(f"{each.arm} {each.both.text(self.alpha)}" for each in self.left_out)
-        outcome, column = ([getattr(each, name) for each in self.left_out] for name in ("outcome", "column"))
-        why = f"no outcome {phrase(outcome)}, another column unread {phrase(column)}"
-        return [("left out", f"{phrase(outcome + column)}: {arms}"), ("because", why)]
-
-    def _arm(self, arm: ArmOutcome) -> tuple[str, ...]:
-        name = f"{arm.outcome}: {arm.arm}" if arm.outcome and len(self.effects) > 1 else arm.arm
-        events = HIDDEN if arm.events is None else arm.events.text(self.alpha)
-        ends = map(number_of, (arm.mean, arm.low, arm.high)) if arm.reported else (HIDDEN, "-inf", "inf")
-        return (name, arm.analysed.text(self.alpha), events, *ends)
-
-    def _effect(self, effect: EffectTable) -> list[tuple[str, ...]]:
-        rows = []
-        for name, each in effect.measures:
-            low, high = map(float, each.conf_int(self.alpha))
-            ends = (HIDDEN, "-inf", "inf") if each.why_at(self.alpha) else map(number_of, (each.estimate, low, high))
-            rows.append((f"  {name}", "", "", *ends))
-        return rows
-
-
-def by_arm(rows: EffectRows, read: CourseSums, alpha: float) -> ArmTable:
-    """Return the outcomes of both arms in all records, and the effects on them.
-
-    Raises:
-        ReleaseError: the outcome lines were left out, or noise hides the records of both arms.
-    """
-    arms = tuple(each for place in range(read.schema.outcomes) for each in arm_outcomes(read, place, alpha))
-    return ArmTable(arms, tuple(each for each in rows if not each.subgroup), alpha, excluded_records(read))

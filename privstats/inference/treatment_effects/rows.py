@@ -14,7 +14,7 @@ from privstats.errors import PlanError, ReleaseError
 from privstats.estimates.denoise import Array
 from privstats.inference.inversion import holm
 from privstats.inference.summary import RowTable, Summary, formerly, framed
-from privstats.inference.treatment_effects.arms import ArmTable, by_arm
+from privstats.inference.treatment_effects.arm_table import ArmTable, by_arm
 from privstats.inference.treatment_effects.influence_sums import CourseSums, course_sums
 from privstats.inference.treatment_effects.table import EffectTable, question
 from privstats.release import Release

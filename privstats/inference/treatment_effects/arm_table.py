@@ -1,0 +1,179 @@
+"""The table of outcomes by arm: numbers analysed, events, risks or means, and below them the effects (CONSORT 17a)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from privstats.inference.reporting import HIDDEN
+from privstats.inference.summary import RowTable, Summary, ends_of, formerly, number_of
+from privstats.inference.treatment_effects.adjusted import AdjustedMean
+from privstats.inference.treatment_effects.arms import (
+    ArmOutcome,
+    LeftOut,
+    Total,
+    arm_outcomes,
+    excluded_records,
+    together,
+    with_adjusted,
+)
+from privstats.inference.treatment_effects.influence_sums import CourseSums
+from privstats.inference.treatment_effects.summary import caution_of, records_phrase, source_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from privstats.inference.treatment_effects.rows import EffectRows
+    from privstats.inference.treatment_effects.table import EffectTable
+
+_NOTES = (
+    "Numbers analysed and events describe these records; +- bounds the noise in them, at the same level. The "
+    "arms add up to the records of the table.",
+    "Risks and means by arm are not adjusted, unless the row says so; their intervals are about the population, and "
+    "hold however the arms differ in spread. The effects below them are adjusted.",
+)
+_ADJUSTED = (
+    "An adjusted risk or mean averages its arm's regression line over the columns of both arms (standardisation, the "
+    "g-formula). Both differ by the effect. The arms of a trial differ by chance alone, so adjusted numbers hold "
+    "whether the lines are right or wrong."
+)
+
+_LEFT_OUT = (
+    "Left out are records that a party holds and cannot read; together with those analysed they are all of an arm. "
+    "Noise may turn a few into 0, and 0 into a few. People in no file belong in the flow chart."
+)
+
+
+@formerly(told="reported")
+@dataclass(frozen=True, eq=False)
+class ArmTable(RowTable):
+    """Outcomes by arm, and below them the effects, as a trial's report has them.
+
+    Attributes:
+        arms: of each outcome both arms, the treated first.
+        effects: the tables of the effects in all records, by outcome.
+        alpha: level of the intervals.
+        left_out: records left out of the treated, of the others and of no known arm; empty where none are counted.
+
+    Example:
+        >>> from privstats import randomness
+        >>> schema = ps.EffectSchema.of(
+        ...     {"age": (20, 90)}, treatment="arm", outcome={"cured": (0, 1)}, probability=0.5
+        ... )
+        >>> privacy = ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=8.0, delta=1e-6)
+        >>> course = ps.Effect.start(schema, ps.Cohort(2, 2, 4_000), privacy)
+        >>> arm, place = np.arange(4_000) % 2, np.arange(4_000) // 2 % 10
+        >>> X, y = np.column_stack([np.linspace(20, 90, 4_000), arm]), place < 3 + 2 * arm
+        >>> releases = ps.simulate(course, [(X[::3], y[::3]), (X[1::3], y[1::3])], rng=randomness.seeded(0))
+        >>> table = ps.inference.effects(releases).by_arm()
+        >>> [(row.arm, round(row.mean, 1)) for row in table.arms]
+        [('treated', 0.5), ('others', 0.3)]
+    """
+
+    arms: tuple[ArmOutcome, ...]
+    effects: tuple[EffectTable, ...]
+    alpha: float
+    left_out: tuple[LeftOut, ...] = ()
+
+    @property
+    def reported(self) -> bool:
+        """Whether any arm or effect is reported."""
+        return any(each.reported for each in self.arms) or any(each.reported for each in self.effects)
+
+    def to_rows(self) -> list[dict[str, object]]:
+        """Return one row per arm and effect; numbers that are not reported are NaN."""
+        rows: list[dict[str, object]] = []
+        for place, effect in enumerate(self.effects):
+            for arm in self.arms[2 * place : 2 * place + 2]:
+                events = math.nan if arm.events is None else arm.events.value
+                numbers: dict[str, object] = {"n": arm.analysed.value, "n_event": events}
+                result = {"estimate": arm.mean, "conf_low": arm.low, "conf_high": arm.high, "told": arm.reported}
+                rows.append({"outcome": arm.outcome, "group": arm.arm, "metric": arm.measure, **numbers, **result})
+                if arm.adjusted:
+                    numbers = {"n": arm.analysed.value, "n_event": math.nan}
+                    rows.append({**rows[-1], "metric": f"adjusted {arm.measure}", **numbers, **arm.adjusted.to_row()})
+            for measure, each in effect.measures:
+                (row,) = each.to_rows(self.alpha)
+                ends = {name: row[name] for name in ("estimate", "conf_low", "conf_high", "told")}
+                none: dict[str, object] = {"n": math.nan, "n_event": math.nan}
+                rows.append({"outcome": effect.name, "group": "", "metric": measure, **none, **ends})
+        hidden = dict.fromkeys(("n_event", "estimate", "conf_low", "conf_high"), math.nan)
+        for gone in self.left_out:
+            for metric, number in (("no outcome", gone.outcome), ("a column unread", gone.column)):
+                line: dict[str, object] = {"metric": f"left out: {metric}", "n": number.value, **hidden, "told": True}
+                rows.append({"outcome": "", "group": gone.arm, **line})
+        return rows
+
+    def summary(self) -> Summary:
+        """Return the table for publication."""
+        first, alpha = self.effects[0], self.alpha
+        rows = [
+            row
+            for place, effect in enumerate(self.effects)
+            for row in (*self._arms(self.arms[2 * place : 2 * place + 2]), *self._effect(effect))
+        ]
+        notes = (*_NOTES, *[_ADJUSTED] * any(each.adjusted for each in self.arms), *[_LEFT_OUT] * bool(self.left_out))
+        what = "risk" if all(each.events for each in self.arms) else "mean"
+        return source_of(first, alpha).summary(
+            "Outcomes by arm",
+            ("", "analysed", "events", what, *ends_of(alpha)),
+            rows,
+            head=(("records", records_phrase(first)), *self._head()),
+            notes=notes,
+            methods="",
+            caution=caution_of(first),
+        )
+
+    def _head(self) -> list[tuple[str, str]]:
+        if not self.left_out:
+            return []
+
+        def phrase(several: Sequence[Total]) -> str:
+            return together(several).text(self.alpha)
+
+        arms = ", ".join(f"{each.arm} {each.both.text(self.alpha)}" for each in self.left_out)
+        outcome, column = ([getattr(each, name) for each in self.left_out] for name in ("outcome", "column"))
+        why = f"no outcome {phrase(outcome)}, another column unread {phrase(column)}"
+        return [("left out", f"{phrase(outcome + column)}: {arms}"), ("because", why)]
+
+    def _arms(self, arms: Sequence[ArmOutcome]) -> list[tuple[str, ...]]:
+        rows, adjusted = [], []
+        for arm in arms:
+            name = f"{arm.outcome}: {arm.arm}" if arm.outcome and len(self.effects) > 1 else arm.arm
+            events = HIDDEN if arm.events is None else arm.events.text(self.alpha)
+            rows.append((name, arm.analysed.text(self.alpha), events, *_ends(arm)))
+            if arm.adjusted:
+                adjusted.append((f"{name}, adjusted", "", "", *_ends(arm.adjusted)))
+        return rows + adjusted
+
+    def _effect(self, effect: EffectTable) -> list[tuple[str, ...]]:
+        rows = []
+        for name, each in effect.measures:
+            low, high = map(float, each.conf_int(self.alpha))
+            ends = (HIDDEN, "-inf", "inf") if each.why_at(self.alpha) else map(number_of, (each.estimate, low, high))
+            rows.append((f"  {name}", "", "", *ends))
+        return rows
+
+
+def _ends(found: ArmOutcome | AdjustedMean) -> tuple[str, ...]:
+    """Return a mean and the ends of its interval as texts."""
+    if not found.reported:
+        return HIDDEN, "-inf", "inf"
+    return tuple(map(number_of, (found.mean, found.low, found.high)))
+
+
+def by_arm(rows: EffectRows, read: CourseSums, alpha: float) -> ArmTable:
+    """Return the outcomes of both arms in all records, and the effects on them.
+
+    Raises:
+        ReleaseError: the outcome lines were left out, or noise hides the records of both arms.
+    """
+    effects = tuple(each for each in rows if not each.subgroup)
+    pairs = [arm_outcomes(read, place, alpha) for place in range(read.schema.outcomes)]
+    arms = tuple(
+        arm
+        for place, (pair, effect) in enumerate(zip(pairs, effects, strict=True))
+        for arm in with_adjusted(read, place, pair, effect, alpha)
+    )
+    return ArmTable(arms, effects, alpha, excluded_records(read))
