@@ -3,8 +3,8 @@
 A container gives all values of a column one type, so the type of one value may follow from the others: a blank turns
 integers into floats, a word turns numbers into texts. Under a guarantee that is a leak, for one record then moves what
 every other one adds. So each reader gives every value what :func:`privstats.intake.meaning.reading` gives it alone.
-:data:`READERS` lists the readers, and ``tests/intake/test_columns.py`` holds each row to three laws. A column whose
-type has no row is read value by value. Public values are compared with readings here.
+:data:`READERS` lists the readers, and ``tests/intake/test_columns.py`` holds each row to three laws. A column of
+another type is read value by value. Public values are compared with readings here.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ def read(values: Any) -> Readings:
         values: ``(n,)``, of any type: an array, a list, or a column of a frame; of further axes no value is single.
 
     Raises:
-        DataError: a column whose type, whatever its values, has none that can be read, as a union of Arrow.
+        DataError: the column's type, for example a union of Arrow, has no values that can be read.
     """
     return reader_of(*static_type(values))(values)
 
@@ -152,7 +152,7 @@ def of_values(plain: Sequence[Any]) -> Readings:
 
 
 def _of_any(values: Any) -> Readings:
-    """Read a column whose type has no row: as the array of numpy that holds its values, or as a list."""
+    """Read a column of a type without a row in the table, as a numpy array or as a list."""
     plain = values if isinstance(values, list | tuple) else values_of(values)
     return _of_typed(plain) if isinstance(plain, np.ndarray) else of_values(plain)
 
@@ -169,7 +169,7 @@ def _of_numbers(values: Any) -> Readings:
 
 
 def _of_finite(numbers: NDArray[np.float64]) -> Readings:
-    """Read numbers of an array that nobody else holds, which this changes."""
+    """Read the numbers of an array in place; no other code may hold the array."""
     numbers[~np.isfinite(numbers)] = math.nan
     numbers += 0.0
     return Readings.of(numbers)
@@ -265,8 +265,8 @@ def _numbers(plain: Any, kinds: set[type]) -> NDArray[np.float64] | None:
 def array_of(column: Any) -> NDArray[Any]:
     """A column of any library as numpy's array; a value that numpy cannot hold is :data:`UNREADABLE` in it.
 
-    Such are a text of Arrow that is not UTF-8, and a time of day beyond a day. They leave the others as they are. A
-    column whose type is Arrow's UUID holds UUIDs, and not their bytes.
+    Such values are a text of Arrow that is not UTF-8, and a time of day beyond 24 hours. They change no other value.
+    A column of Arrow's UUID type yields UUIDs, not their bytes.
 
     Raises:
         DataError: the column's type has no values that can be read.

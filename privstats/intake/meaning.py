@@ -3,8 +3,8 @@
 No function here knows a container, a column or another value. Public names are checked here too: a schema and a
 declared column list values, and a record's value matches one of them where both are read alike.
 
-``columns`` reads whole columns, and gives each value the meaning that it has here. ``person_ids`` says whom an id
-names.
+``columns`` reads whole columns, and gives each value the meaning that it has here. ``person_ids`` reads
+ids of persons.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def reading(value: Any) -> Reading:
     - Numbers of any type are float64 first; truths are 1 and 0.
     - A text is normalised (NFC) and stripped. If it is a plain decimal, it is that number (``007``, ``7.0`` and ``7e0``
       are one value); ``true`` and ``false`` in any case are 1 and 0; an ISO date is written in one way, and so is an
-      interval (``(0.0, 10.0]`` is ``(0, 10]``, for a gap beside them makes whole edges floats).
+      interval (``(0.0, 10.0]`` is ``(0, 10]``, because a gap in the column turns integer edges into floats).
     - Dates are their ISO text, in UTC; any other single value is its text.
     - What holds several values, a text of more than 1,024 characters, and what cannot say what it is: one and the same
       text, which no public value is. Nothing is raised, whatever the value does.

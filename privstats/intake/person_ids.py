@@ -1,4 +1,4 @@
-"""Whose a row is: an id as one person, each read by itself.
+"""Read the id of each row as one person, each id by itself.
 
 An id is a text or a whole number. One person are
 
@@ -9,12 +9,12 @@ An id is a text or a whole number. One person are
 - bytes that are no text in UTF-8, and that are equal to the last byte.
 
 Nothing else joins two ids: case, spaces within and invisible characters tell persons apart, more narrowly than
-``meaning.reading``. Two persons who are taken for one move the sums by twice the promise, and so does one who is
-taken for two. An id for which either may be so is **nobody's**, whose rows are in no sum: that is sound whoever it was.
-Nobody's are
+``meaning.reading``. Two persons who are read as one move the sums by twice the promise, and so does one person
+who is read as two. An id for which either may happen names **no person**, and its rows enter no sum: that is sound for
+every person. These ids name no person:
 
 - what is missing, as readers of tables write it;
-- a text with U+FFFD, which stands for bytes that were lost in decoding; with a zero within; of more than 200
+- a text with U+FFFD, which replaces bytes that were lost in decoding; with a zero within; of more than 200
   characters; not in NFC; or with another blank at an end, which may be a letter in another encoding;
 - bytes that are a text with blanks or zeros around it, for they may be the text or the bytes of a binary id;
 - a number that is not whole, or so large that its type has not every whole number below it: from 2**53 on, as float32
@@ -81,9 +81,9 @@ RULE = 2
 
 
 def identity(value: Any) -> Reading:
-    """Return the person whom one id names: an integer below 2**53, or a text.
+    """Return the person that one id names: an integer below 2**53, or a text.
 
-    None where the id names nobody, and :data:`AMBIGUOUS` where a reader of tables may take it for another value.
+    None where the id names no person, and :data:`AMBIGUOUS` where a reader of tables may take it for another value.
     The top of this module has the rule in full.
 
     Example:
@@ -163,7 +163,7 @@ def _id_of_text(given: str) -> Reading:
 
 
 def former_identity(value: Any) -> Reading:
-    """The person whom an earlier version took a value for; it read U+FFFD, other blanks and exponents as they stand."""
+    """Return the person that an earlier version read; it left U+FFFD, other blanks and exponents unchanged."""
     if not isinstance(value, str | bytes):
         return identity(value)
     text = value if isinstance(value, str) else value.decode("utf-8", "surrogateescape")
@@ -178,9 +178,9 @@ def _integer(number: float, most: float) -> float | None:
 
 
 def persons_of(ids: Any) -> NDArray[np.intp]:
-    """A number for each person, ``(n,)``; -1 where a row is nobody's, or :data:`LIKE_ANOTHER`.
+    """Return a number per row, one for each person, ``(n,)``; -1 where an id names no person, or :data:`LIKE_ANOTHER`.
 
-    Large numbers are nobody's in every container, because a gap beside them makes whole numbers floats in some.
+    Integers from 2**53 on name no person in any container, for a gap turns integers into floats in some.
 
     Raises:
         DataError: ids of another shape than ``(n,)``, or of a type that does not tell persons apart.
@@ -223,8 +223,9 @@ def typed_ids(ids: Any) -> Any:
 
 
 def names_of(ids: Any, rule: int = RULE) -> list[str | None]:
-    """The text by which each person is known wherever the id is kept: ``7`` for 007 and 7.0; None where no person is
-    said. Two ids have one name exactly where :func:`persons_of` takes them for one person.
+    """Return the text under which each person is stored: ``7`` for 007 and 7.0; None where an id names no person.
+
+    Two ids have one name exactly where :func:`persons_of` reads them as one person.
 
     Args:
         ids: as for :func:`persons_of`.

@@ -156,8 +156,8 @@ def names_of_columns(X: Any) -> list[Any] | None:
 def _as_numbers(X: Any) -> NDArray[Any] | None:
     """Return a frame as one array of numbers; None unless the static types of all columns are of numbers.
 
-    The types alone decide. A shortcut that asked the array would read a column of dates in two ways: as numbers beside
-    numbers, and as dates beside a gap in any other column.
+    The types alone decide. A shortcut by the array's own type would read a column of dates as numbers if all other
+    columns are numbers, and as dates if any other column has a gap.
     """
     if hasattr(X, "iloc"):  # of pandas, whose nullable types have names of polars
         fits = all(isinstance(kind, np.dtype) and kind.kind in "fiu" for kind in X.dtypes)
@@ -177,7 +177,7 @@ _TYPES_OF_NUMBERS = frozenset(
 
 
 def ordered_columns(X: Any, names: tuple[str, ...] | None, *, gaps: bool = False) -> Any:
-    """Return a frame's columns in the order of ``names``, shape ``(n, len(names))``; anything else as it stands.
+    """Return a frame's columns in the order of ``names``, shape ``(n, len(names))``; anything else unchanged.
 
     Arrays, and columns without names (0, 1, 2, ... in order), are taken as they are; so is every container where the
     plan has no names.
@@ -249,9 +249,9 @@ def side_by_side(columns: Sequence[Readings]) -> NDArray[Any]:
 
 
 def of_list(rows: Sequence[Any]) -> NDArray[Any]:
-    """A list as an array: of numbers where all are, else of objects, each as it stands.
+    """Return a list as an array: of numbers if all entries are numbers, else of unchanged objects.
 
-    numpy alone would give all of them the type of one, and write a float32 anew beside a text.
+    numpy alone would convert all entries to one type, and rewrite a float32 that comes with a text.
 
     Raises:
         ValueError: its rows have different lengths.

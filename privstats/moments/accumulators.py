@@ -106,7 +106,7 @@ class CpuAccumulator:
 
 
 class SparseAccumulator:
-    """Sums over the sparse rows seen so far, by sparse products of their entries; no transform stands before them."""
+    """Sums over the sparse rows seen so far, by sparse products of their entries. No transform maps these rows."""
 
     def __init__(self, schema: RecordSchema) -> None:
         self._schema = schema
@@ -139,8 +139,8 @@ class _Kind:
 
     Attributes:
         sums: on the host, of a schema.
-        empty: room for so many labels or targets.
-        whole: labels as they are, or targets on their grid, and how many were clipped.
+        empty: returns room for n labels or targets.
+        whole: returns labels as they are, or targets on their grid, and how many were clipped.
     """
 
     sums: Callable[[Any], Any]

@@ -1,6 +1,6 @@
-"""Rows of codes: what a schema reads whose first map is a table's declaration, a window at a time.
+"""Rows of codes, a window at a time, for a schema that declares a table's columns.
 
-``table`` finds the declared columns in a container; the sums read what is here as they read any rows.
+``table`` selects the declared columns of a container; the sums read these rows as they read any rows.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Cache of records mapped by a published map that is the same in every round, for the rounds of one process.
 
-Mapping rows is most of a round's arithmetic, and gives the same whole numbers in every round of a course. They are kept
-in as few bits as hold them, by whoever measures the same records again, for as long as that call runs: never by a
-module, and never on a disk. Kept whole numbers are those that would be formed anew, so no sum depends on them.
+Mapping rows is most of a round's arithmetic, and gives the same whole numbers in every round of a course. A
+caller that measures the same records again stores them, in as few bits as hold them, for as long as its call runs. No
+module and no disk stores them. Stored integers equal those that would be computed again, so no sum depends on them.
 """
 
 from __future__ import annotations

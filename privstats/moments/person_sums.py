@@ -48,7 +48,7 @@ class Cut(Protocol):
 
     @property
     def shrunk(self) -> int:
-        """Number of persons whose rows were shrunk."""
+        """Number of persons with shrunk rows."""
 
     def of(self, sums: Whole, owner: NDArray[np.intp]) -> Whole:
         """Return the clipped sums of these persons, ``(n, entries)``, truncated toward zero."""

@@ -1,7 +1,7 @@
-"""Sums over persons with several rows each, of whom none counts for more than a public number of records.
+"""Sums over persons with several rows each; no person counts for more than a public number of records.
 
-``measure(..., persons=ids)`` comes here. Who is one person follows from the ids, each read by itself; what a person
-adds from the rows of that person and the plan. Ids and numbers of persons stay in this process.
+``measure(..., persons=ids)`` calls this module. The ids alone, each read by itself, decide which rows are one person's.
+A person's contribution follows from that person's rows and the plan. Ids and numbers of persons stay in this process.
 """
 
 from __future__ import annotations
@@ -261,7 +261,7 @@ _REPORTS = ("clip_report", "edge_report")
 
 
 def _warn_of_ids_like_others(records: int) -> None:
-    """Warn the data holder of records whose ids are texts that readers of tables may take for other values."""
+    """Warn the data holder of ids that are texts which readers of tables may read as other values."""
     if records:
         warnings.warn(
             f"{records:,} of the records have an id that a reader of tables may take for another number, a truth, a "

@@ -1,9 +1,9 @@
 """The records that can be read, of any container: what a party measures under a promise.
 
-A refusal that one record causes would tell of it: the server sees who is absent. So under a promise a record with a
-gap, a text where a number belongs, or a label that is no class is left out, and whether it is follows from that record
-and public values alone. The party is told how many, on its own screen. Columns that are missing, or arrays of another
-shape, are refused as ever: they are no matter of one record.
+A refusal that one record causes would reveal it: the server sees which party is absent. So under a promise a record
+with a gap, a text in place of a number, or a label that is no class is excluded. That record and public values alone
+decide this. The party's own screen shows the number. Missing columns and arrays of another shape are still refused:
+no single record causes them.
 """
 
 from __future__ import annotations
@@ -106,9 +106,9 @@ def of_readable(
 
     Args:
         measured: of batches.
-        beside: what y is; None: what the schema's ``rows`` say.
+        beside: what y is; None: by the type of the schema's ``rows``.
         kept: a record that cannot be read stays, as zeros, because the number of records is no secret of the kind.
-        noted: is told of every record whether it is kept.
+        noted: is called with which records are kept.
     """
 
     def found(schema: Schema, X: Any, y: Any, values: Mapping[str, Values], progress: bool) -> tuple[Any, LeftOut]:
@@ -153,7 +153,7 @@ def readable_of(kind: Kind) -> Found:
 
 
 def by_record(kind: Kind) -> Kind | None:
-    """The kind whose measuring gives what each record adds; None where there is none."""
+    """Return the kind that measures each record's contribution; None where there is none."""
     if kind.terms is None:
         return None
     return replace(

@@ -50,7 +50,7 @@ class RecordTerms:
 
     Attributes:
         kept: which of the records that were read are in the sums, ``(n,)``.
-        terms: of those; a letter may be in several whose blocks differ.
+        terms: of those; several terms may have one letter and different blocks.
         reports: by name, the reports on them that moments have.
     """
 

@@ -113,7 +113,7 @@ def _check_levels(schema: Schema, transform: tuple[Transform, ...], names: tuple
 def _checked_columns(
     names: Any, transform: tuple[Transform, ...], features: int, beside: int
 ) -> tuple[str, ...] | None:
-    """Return the names of the input columns, as many as the transform needs for ``features`` less those ``beside``."""
+    """Return the input columns' names, as many as the transform needs for ``features``, without ``beside`` others."""
     checked = checked_names("feature_names", names)
     if checked is None:
         return None

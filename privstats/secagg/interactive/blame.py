@@ -104,9 +104,9 @@ def _too_disputed(
     """Return the next client to remove for more than ``most`` disputes; None where there is none.
 
     It is the client with most disputes. Unless ``charged`` is None, its removal is *charged* to another party of its
-    disputes, once a client. Where all of these are charged already, one of them is removed instead. So whoever is
-    removed is in a pair of its own with another client, one of the two lies, and no more honest clients are removed
-    than there are liars. ``charged`` grows by the call.
+    disputes, once a client. Where all of these are charged already, one of them is removed instead. So each removed
+    client is in a pair with another client, no two pairs share a client, and each pair has a liar: no more honest
+    clients are removed than there are liars. ``charged`` grows by the call.
     """
 
     def most_disputed(clients: Iterable[int]) -> int:
@@ -127,7 +127,7 @@ def _too_disputed(
 def _starved(client: int, disputes: Mapping[int, set[int]], failed: Failed, graph: Graph) -> bool:
     """Return whether disputes leave a client with too few good holders of its shares, or too few to mask with.
 
-    The latter is of version 4, where a pair in dispute does not mask, whoever of the two could not use a dealing.
+    The latter concerns version 4, where a pair in dispute does not mask, no matter which of the two disputes.
     """
     holders, accusing = _holders(client, disputes, failed, graph)
     quorum, partners = graph.parameters.quorum, len(holders) - len(disputes[client])
