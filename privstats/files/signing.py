@@ -340,7 +340,6 @@ def _passphrase(passphrase: str, error: type[PrivstatsError]) -> bytes:
 
 
 def _public_bytes(key: Any) -> bytes | None:
-    """Return the key in any of its forms; None where there is none."""
     if isinstance(key, Ed25519PublicKey):
         return key.public_bytes_raw()
     if isinstance(key, Named):

@@ -237,7 +237,6 @@ def _read(values: Any) -> NDArray[np.object_]:
 
 
 def _targets(file: RecordFile, names: list[str]) -> list[str]:
-    """The targets, as the table's header has them."""
     how = ": say with --target (in Python target=) which column is predicted"
     asked = [(target, "" if target is None else f" has no column {target!r}") for target in file.targets or (None,)]
     return [_column(file, names, target, f"{lacks}{how}") for target, lacks in asked]

@@ -205,7 +205,6 @@ class _Part:
 
 
 def _add_apart(total: Whole, rows: Whole, block: NDArray[np.intp]) -> None:
-    """Add each row to its block."""
     present, place = np.unique(block, return_inverse=True)
     members = csr_array((np.ones(len(rows)), place.reshape(-1), np.arange(len(rows) + 1)), (len(rows), len(present)))
     total[present] += np.asarray(members.T @ rows)
@@ -273,5 +272,4 @@ def _alike(letter: str, product: Product, several: int, rows: int, times: int) -
 
 
 def _in_steps(sums: Whole, times: int) -> Whole:
-    """Convert sums to wire steps."""
     return sums if times == 1 else sums * float(times)

@@ -60,7 +60,6 @@ def checked_vectors(schema: Schema) -> dict[str, object]:
 
 
 def _require_fields(schema: Any) -> None:
-    """Refuse a schema that lacks a field without a default."""
     lacking = [each.name for each in fields(schema) if getattr(schema, each.name) is GIVEN and each.name != "features"]
     if lacking:
         raise SchemaError(f"{type(schema).__name__} lacks {', '.join(lacking)}; there is no default on purpose")
