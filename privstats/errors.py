@@ -327,9 +327,9 @@ class UnreadableRecordsWarning(UserWarning):
     Example:
         >>> import warnings
         >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)
-        >>> with warnings.catch_warnings(record=True) as said:
+        >>> with warnings.catch_warnings(record=True) as caught:
         ...     moments = ps.measure(schema, [[0.5, 0.0], [None, 0.1]], [0, 1], unreadable="leave out")
         ...
-        >>> said[0].category.__name__, moments.records
+        >>> caught[0].category.__name__, moments.records
         ('UnreadableRecordsWarning', 1)
     """

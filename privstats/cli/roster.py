@@ -92,7 +92,6 @@ def _client(words: str) -> tuple[str, bytes]:
 
 
 def _of_folder(folder: Path) -> list[tuple[str, bytes]]:
-    """Every public key of a folder, called by its file."""
     keys = [(path.stem, party_key(str(path))) for path in sorted(folder.glob("*.pub"))]
     if not keys:
         raise LocalProtocolError(f"{folder} holds no public key: put each party's NAME.pub there")

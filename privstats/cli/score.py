@@ -204,7 +204,6 @@ def _say_whose(own: OwnRecords, *, kept_out: bool) -> None:
 def _own_score(
     scoring: ps.Scoring, named: Sequence[RecordFile], thresholds: tuple[float, ...]
 ) -> tuple[HeadScore, OwnRecords]:
-    """Return the exact score of the records in some files, and these records."""
     import numpy as np
 
     from privstats import inference

@@ -230,7 +230,6 @@ def single_party_plan(schema: Schema, privacy: Privacy, *, max_records: int | No
 
 
 def _require_same_records(course: object) -> None:
-    """Refuse an argument that is no course, and a course with different records in each round."""
     if not isinstance(course, Course):
         raise DataError(f"course must be a Course, got {type(course).__name__}; for one plan use private_release")
     if isinstance(course, DisjointRounds):
@@ -260,7 +259,6 @@ def _require_central(privacy: object) -> None:
 
 
 def _require_ids(privacy: Any, persons: Any) -> None:
-    """Refuse a promise per person without ids, and ids that no promise asks for."""
     if privacy.unit == "person" and persons is None:
         raise DataError("the promise is per person: give persons=, an id for each row")
     if privacy.unit != "person" and persons is not None:

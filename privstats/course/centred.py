@@ -265,7 +265,6 @@ def _obstacle(plan: Plan) -> str | None:
 
 
 def _calibration_after(calibration: Plan, sums: Plan, values: Published | None) -> Plan:
-    """Return the plan of a calibration of rows as these sums have them."""
     schema = replace(calibration.schema, transform=sums.schema.transform)  # type: ignore[type-var]
     return replace(calibration, schema=schema, published=values)
 

@@ -233,7 +233,7 @@ class Effect(Planned):
         """
         if isinstance(privacy, NoPrivacy) or not isinstance(privacy, Privacy):
             raise PlanError("influence values need differential privacy: give privacy=Privacy(...)")
-        plan = cls.whole(schema=schema, cohort=cohort, privacy=privacy)
+        plan = cls.full_plan(schema=schema, cohort=cohort, privacy=privacy)
         return cls.within(plan, share=share if adjust else 0.0, rounds=rounds, retries=retries, analysis=analysis)
 
     @classmethod
@@ -262,7 +262,7 @@ class Effect(Planned):
         return cls(replace(whole, privacy=part), float(share), rounds, retries, Promise.of(whole), analysis)
 
     @staticmethod
-    def whole(*, schema: EffectSchema, **terms: Any) -> Plan:
+    def full_plan(*, schema: EffectSchema, **terms: Any) -> Plan:
         """Return a plan at values of 0, for :meth:`within`.
 
         Args:
@@ -270,6 +270,8 @@ class Effect(Planned):
             terms: the other arguments of ``Plan``, ``cohort`` and ``privacy`` among them.
         """
         return Plan(schema=schema, **{**terms, "published": Published.of(zero_values(schema))})
+
+    whole = full_plan  # name of an earlier version
 
     @property
     def schema(self) -> EffectSchema:

@@ -128,7 +128,7 @@ class Hazard(Planned):
         if not isinstance(privacy, Privacy):
             raise PlanError("rounds of hazards need differential privacy: give privacy=Privacy(...)")
         require_times(schema)
-        plan = cls.whole(schema=schema, cohort=cohort, privacy=privacy)
+        plan = cls.full_plan(schema=schema, cohort=cohort, privacy=privacy)
         return cls.within(plan, by, rounds, retries, early_bins)
 
     @classmethod
@@ -152,7 +152,7 @@ class Hazard(Planned):
         return cls(replace(whole, privacy=part), by, rounds, retries, Promise.of(whole), early_bins)
 
     @staticmethod
-    def whole(*, schema: HazardSchema, **terms: Any) -> Plan:
+    def full_plan(*, schema: HazardSchema, **terms: Any) -> Plan:
         """Return a plan at the weights that follow from its schema alone, for :meth:`within`.
 
         Args:
@@ -162,6 +162,8 @@ class Hazard(Planned):
         refusal = PlanError(f"a course of hazards takes a HazardSchema, got {type(schema).__name__}")
         known = narrowed(schema, HazardSchema, refusal)
         return Plan(schema=known, **{**terms, "published": Published.of(first_values(known))})
+
+    whole = full_plan  # name of an earlier version
 
     @property
     def schema(self) -> HazardSchema:

@@ -134,9 +134,9 @@ class CourseKind:
         return any(each.kind is each.VAR_KEYWORD for each in signature(self.within).parameters.values())
 
     @property
-    def whole(self) -> Callable[..., Plan]:
-        """The whole plan of the arguments of ``Plan``, with the first values where they follow from the schema."""
-        make: Callable[..., Plan] = getattr(self.type, "whole", Plan)
+    def full_plan(self) -> Callable[..., Plan]:
+        """Builder of the full plan from ``Plan``'s arguments, with first values where the schema implies them."""
+        make: Callable[..., Plan] = getattr(self.type, "full_plan", Plan)
         return make
 
 

@@ -89,7 +89,7 @@ class Newton(Planned):
         """
         if isinstance(privacy, NoPrivacy) or not isinstance(privacy, Privacy):
             raise PlanError("rounds of scores need differential privacy: give privacy=Privacy(...)")
-        return cls.within(cls.whole(schema=schema, cohort=cohort, privacy=privacy), rounds, retries=retries)
+        return cls.within(cls.full_plan(schema=schema, cohort=cohort, privacy=privacy), rounds, retries=retries)
 
     @classmethod
     def within(cls, whole: Plan, rounds: int | None = None, *, retries: int = 0) -> Newton:
@@ -113,7 +113,7 @@ class Newton(Planned):
         return course
 
     @staticmethod
-    def whole(*, schema: ScoreSchema, **terms: Any) -> Plan:
+    def full_plan(*, schema: ScoreSchema, **terms: Any) -> Plan:
         """Return a plan at the weights that follow from its schema alone, for :meth:`within`.
 
         Args:
@@ -121,6 +121,8 @@ class Newton(Planned):
             terms: the other arguments of ``Plan``, ``cohort`` and ``privacy`` among them.
         """
         return Plan(schema=schema, **{**terms, "published": _published(schema, ())})
+
+    whole = full_plan  # name of an earlier version
 
     @property
     def schema(self) -> ScoreSchema:

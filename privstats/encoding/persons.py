@@ -50,8 +50,8 @@ class PersonClip:
     def most_records(self, schema: Schema) -> int:
         """Return the number of records that bounds a person's contribution, entry by entry and in counts, for any rows.
 
-        The number follows from public values alone. It exceeds c, because all of c may be in one statistic, whose
-        entries reach ``c / sqrt(share)`` times one record's, and counts in several cells add up to more. Checks of a
+        The number follows from public values alone. It exceeds c: all of c may be in one statistic, and its
+        entries then reach ``c / sqrt(share)`` times one record's; counts in several cells add up to more. Checks of a
         party's number of records count a person as at most this many (``PersonMoments.counted``).
 
         Example:

@@ -315,9 +315,9 @@ class RidgeRecipe:
         between 1/4 and 2, with k the count's share and m = 1. Under strong noise g is small, so that little more than
         signs remain; with little noise only outliers are clipped.
 
-        Over many rounds noise averages out, and the sampling error does not. So many rounds have m = sqrt T, as far as
-        that widens the clip to 1.25 at most: behind a wider one few residuals are clipped, and the tenth of the records
-        that may be missing look like them.
+        Over many rounds noise averages out, the sampling error does not. Many rounds use m = sqrt T, which may widen
+        the clip to 1.25 at most: a wider clip shortens few residuals, and the tenth of the records that may be missing
+        look like those.
         """
         alone = self._width(1.0)
         return max(alone, min(self._width(math.sqrt(self.rounds)), _WIDEST_AVERAGED)) if self.many else alone

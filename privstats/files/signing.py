@@ -157,7 +157,6 @@ def public_pem(public: bytes) -> str:
 
 
 def _public_bytes(key: Any) -> bytes | None:
-    """Return the key in any of its forms; None where there is none."""
     if isinstance(key, Ed25519PublicKey):
         return key.public_bytes_raw()
     if isinstance(key, Named):

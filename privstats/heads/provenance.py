@@ -303,7 +303,6 @@ def _task(release: Any) -> str:
 
 
 def _reads_table(release: Any) -> bool:
-    """Return whether the release was measured behind declared columns."""
     maps: tuple[Any, ...] = getattr(getattr(getattr(release, "plan", None), "schema", None), "transform", ())
     return bool(maps) and maps[0].reads_cells
 

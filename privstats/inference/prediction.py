@@ -411,7 +411,7 @@ def cap_warnings(plan: Plan) -> list[str]:
         ...     expected_events=6_000,
         ... )
         >>> privacy = ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=3.0, delta=1e-6)
-        >>> plan = ps.Hazard.whole(schema=schema, cohort=ps.Cohort(2, 2, 10_000), privacy=privacy)
+        >>> plan = ps.Hazard.full_plan(schema=schema, cohort=ps.Cohort(2, 2, 10_000), privacy=privacy)
         >>> cap_warnings(plan)[0].partition(":")[2].partition(",")[0]
         ' 60% of the most records are expected to have the event'
     """

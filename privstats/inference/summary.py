@@ -207,7 +207,6 @@ def _plain(cell: str) -> str:
 
 
 def _indented(name: str, space: str, escaped: Callable[[str], str]) -> str:
-    """Return the name of a row, with ``space`` in place of its leading spaces."""
     plain = name.lstrip(" ")
     return (space if plain != name else "") + escaped(plain)
 

@@ -211,7 +211,7 @@ def file_rows(path: str | os.PathLike[str], field: str) -> FileRows:
     """The array of a .npy file, by its header alone.
 
     Raises:
-        DataError: the file is missing, is not a .npy file, or is shorter than its header says.
+        DataError: the file is missing, is not a .npy file, or is shorter than its header states.
     """
     try:
         mapped = np.lib.format.open_memmap(path, mode="r")

@@ -33,10 +33,10 @@ def require_records(names: Iterable[Any]) -> None:
 
 
 def place_of(name: str, names: Sequence[Any]) -> int | None:
-    """Where a column of the plan stands in a table's names: as it is written, else in any case; None where it does not.
+    """Return the index of a plan's column among a table's names, or None: an exact match, else one in another case.
 
     Raises:
-        DataError: it is written otherwise, and two columns have its letters.
+        DataError: no name matches exactly, and two match in another case.
 
     Example:
         >>> from privstats.intake.column_names import place_of

@@ -3,8 +3,8 @@
 A container gives all values of a column one type, so the type of one value may follow from the others: a blank turns
 integers into floats, a word turns numbers into texts. Under a guarantee that is a leak, for one record then moves what
 every other one adds. So each reader gives every value what :func:`privstats.intake.meaning.reading` gives it alone.
-:data:`READERS` lists the readers, and ``tests/intake/test_columns.py`` holds each row to three laws. A column whose
-type has no row is read value by value. Public values are compared with readings here.
+:data:`READERS` lists the readers, and ``tests/intake/test_columns.py`` holds each row to three laws. A column of
+another type is read value by value. Public values are compared with readings here.
 """
 
 from __future__ import annotations
@@ -152,7 +152,7 @@ def of_values(plain: Sequence[Any]) -> Readings:
 
 
 def _of_any(values: Any) -> Readings:
-    """Read a column whose type has no row: as the array of numpy that holds its values, or as a list."""
+    """Read a column of a type without a row in the table, as a numpy array or as a list."""
     plain = values if isinstance(values, list | tuple) else values_of(values)
     return _of_typed(plain) if isinstance(plain, np.ndarray) else of_values(plain)
 

@@ -127,7 +127,7 @@ def csv_lines(path: Path, wanted: Sequence[str], *, gaps: bool, dialect: Dialect
     with a separator is a record, whether that is a comma or a tab, even if all of its fields are empty.
 
     Args:
-        path: the file, whose first line is its header.
+        path: the file; its first line is the header.
         wanted: columns, as the header has them.
         gaps: a line with another number of fields than the header is None throughout; else it is refused.
         dialect: how the file is written; None: UTF-8, commas, decimal points.
@@ -175,7 +175,7 @@ def _by_column(rows: Sequence[Sequence[str | None]], places: Mapping[str, int], 
 
 
 def like_a_record(names: Sequence[str]) -> bool:
-    """Whether a first line may be a record: a number, a date or a gap stands where a name belongs, or one text twice.
+    """Return whether a first line may be a record: it repeats a text, or has a number, a date or a gap for a name.
 
     Example:
         >>> from privstats.intake.csv_lines import like_a_record

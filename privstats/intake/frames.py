@@ -1,9 +1,9 @@
-"""Tables whose target is named, and tables that are not in memory yet: relations of DuckDB, lazy frames, datasets.
+"""Read tables with a named target, and tables that are not in memory: relations of DuckDB, lazy frames, datasets.
 
-Frames of pandas and polars and Arrow's tables are in memory already. What is not is read here: some thousand records at
-a time where sums are formed, at once where all records are needed, and never a column that nobody asked for. Every
-value is read by itself, so batches change no sum. A table's library is recognised by its being loaded; none is imported
-for it.
+Frames of pandas and polars and Arrow's tables are in memory already. Other tables are read here, the requested columns
+alone: a few thousand records at a time where sums are formed, all at once where a caller needs all records. Every value
+is read by itself, so batches change no sum. A table's library is recognised because it is loaded; this module imports
+none.
 """
 
 from __future__ import annotations
@@ -230,7 +230,7 @@ class Batches:
 
 
 def in_memory(X: Any, names: Sequence[str] | None = None) -> Any:
-    """A table that is not in memory as one that is; anything else as it stands.
+    """Load a table that is not in memory; return anything else unchanged.
 
     Args:
         X: any container.
@@ -324,7 +324,7 @@ def _named(y: Any, names: Sequence[Any], *, several: bool) -> list[Any] | None:
 
 
 def _require_path(y: str) -> None:
-    """Refuse the name of a column beside what has none: batches, or lists."""
+    """Refuse a column's name as ``y`` where X has no column names, as batches and lists."""
     if not y.endswith(".npy"):
         raise DataError(
             f"y={y!r} names a column, and X is no table that has names; of tables in batches give pairs (X, y), or one "

@@ -3,8 +3,8 @@
 No function here knows a container, a column or another value. Public names are checked here too: a schema and a
 declared column list values, and a record's value matches one of them where both are read alike.
 
-``columns`` reads whole columns, and gives each value the meaning that it has here. ``person_ids`` says whom an id
-names.
+``columns`` reads whole columns, and gives each value the meaning that it has here. ``person_ids`` reads
+ids of persons.
 """
 
 from __future__ import annotations

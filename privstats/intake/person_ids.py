@@ -81,9 +81,9 @@ RULE = 2
 
 
 def identity(value: Any) -> Reading:
-    """Return the person whom one id names: an integer below 2**53, or a text.
+    """Return the person that one id names: an integer below 2**53, or a text.
 
-    None where the id names nobody, and :data:`AMBIGUOUS` where a reader of tables may take it for another value.
+    None where the id names no person, and :data:`AMBIGUOUS` where a reader of tables may take it for another value.
     The top of this module has the rule in full.
 
     Example:
@@ -178,7 +178,7 @@ def _integer(number: float, most: float) -> float | None:
 
 
 def persons_of(ids: Any) -> NDArray[np.intp]:
-    """A number for each person, ``(n,)``; -1 where a row is nobody's, or :data:`LIKE_ANOTHER`.
+    """Return a number per row, one for each person, ``(n,)``; -1 where an id names no person, or :data:`LIKE_ANOTHER`.
 
     Large numbers are nobody's in every container, because in some a gap in the column turns integers into floats.
 

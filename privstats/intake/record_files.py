@@ -1,6 +1,6 @@
 """Files of records: CSV and Parquet files with a target column, and archives of arrays.
 
-The module reads and splits; the schema says what the numbers mean. Only a Parquet file needs pyarrow. Commands and the
+The module reads and splits; the schema interprets the numbers. Only a Parquet file needs pyarrow. Commands and the
 parties of a session pass what it returns to ``measure``.
 """
 
@@ -34,7 +34,7 @@ class Records:
         X: ``(n, features)``; of declared columns their :class:`~privstats.intake.tables.Codes`.
         y: ``(n,)``; of an archive ``(n,)`` or ``(n, targets)``.
         names: of the features, in the order of the columns of X; empty for an archive.
-        persons: ``(n,)``, whose each is, as the file has it; None where no column of ids was named.
+        persons: the id in each row, ``(n,)``, as the file has it; None where no column of ids was named.
 
     Example:
         >>> from privstats.moments import Records
@@ -58,9 +58,9 @@ class Records:
         add-remove, as it is for class sums with usual shares. In a plan of a ``SitesSchema`` with a share of .99 on N
         it is seven times as large; a party's folder refuses a split there. Records of equal features are in one part.
 
-        With ``persons`` all rows of a person are in one part, by the seed and the id alone, so nobody is scored on whom
-        the other part has rows of. A promise per person is kept under both adjacencies: its noise hides a person who is
-        there or not (docs/sensitivity.md, One person).
+        With ``persons`` all rows of a person are in one part, by the seed and the id alone, so no head is scored on a
+        person with rows in the other part. A promise per person is kept under both adjacencies: its noise hides whether
+        a person is there (docs/sensitivity.md, One person).
 
         Raises:
             DataError: a part would be empty, X and y have different numbers of records, or X has texts.
@@ -106,7 +106,7 @@ class Records:
 class RecordFile:
     """A file of records, by its name: nothing is read until it is needed.
 
-    ``load()`` in a party's ``records.py`` may return one. The plan says then which columns are features.
+    ``load()`` in a party's ``records.py`` may return one. The plan then names the columns that are features.
 
     Args:
         path: a CSV file, a Parquet file, or an npz file with ``X`` and ``y``.
@@ -120,8 +120,8 @@ class RecordFile:
         decimal: its decimal mark, a point or a comma.
         kept_out: take exactly the records that the split keeps out of every sum, to score a head that was made with the
             same split, seed and columns.
-        persons: under a promise per person, and where a split keeps a person's rows together, the column that says
-            whose a record is, of an npz file the array; it stays in this process.
+        persons: under a promise per person, and where a split keeps a person's rows together, the column of
+            their ids, or in an npz file the array; it stays in this process.
 
     Raises:
         DataError: no such encoding, separator or mark, or ``kept_out`` without a split.
@@ -165,7 +165,7 @@ class RecordFile:
 
     @property
     def is_table(self) -> bool:
-        """Whether the file's name says that it is a table."""
+        """Return whether the file's name ends as a table's does."""
         return Path(self.path).suffix.lower() in _TABLES
 
     @property

@@ -1,4 +1,4 @@
-"""The split of a file that went into the sums: a note beside the file, so that no other split scores their head.
+"""Note next to a file which split of it entered the sums, so that no other split scores their head.
 
 A score takes the records that a split kept out. Under another seed some of these made the head, and neither head nor
 plan names the seed, which is the party's own. The note holds nothing of any record.
@@ -41,7 +41,7 @@ class _Notes(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def notes_path(file: RecordFile) -> Path:
-    """Where the notes of a file lie: ``north.csv.splits.json`` beside ``north.csv``.
+    """Return the path of a file's notes: ``north.csv.splits.json`` next to ``north.csv``.
 
     Example:
         >>> from privstats.moments import RecordFile
@@ -61,10 +61,10 @@ def note_split(file: RecordFile, plan: str, course: str, *, again: bool) -> bool
         again: whether sums under this plan may have left before, so that an earlier split of it still counts.
 
     Returns:
-        Whether a note is there now; False where nothing can be written beside the file.
+        Whether the note exists now; False where nothing can be written next to the file.
 
     Raises:
-        DataError: what lies there is no such note.
+        DataError: the file at that path is no such note.
     """
     if file.split is None or file.kept_out:
         return False
@@ -91,10 +91,10 @@ def require_same_split(file: RecordFile, plan: str | None, course: str | None) -
         plan, course: digests that the head names; None where it names none.
 
     Returns:
-        Whether a note tells that the split is right; False where there is none.
+        Whether a note confirms the split; False where there is none.
 
     Raises:
-        DataError: the sums were over another split, or what lies beside the file is no such note.
+        DataError: the sums were over another split, or the file at the notes' path is no such note.
     """
     noted = [each for each in _read(file) if each.plan == plan or each.course == course]
     for each in noted:

@@ -1,6 +1,6 @@
 """Tables in files: a CSV file by lines, or a Parquet file; values as written, of the requested columns alone.
 
-``intake.meaning`` says what a value means; ``record_files`` opens the files.
+``intake.meaning`` interprets values; ``record_files`` opens the files.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _VALUE_BYTES = 8
 
 @dataclass(frozen=True, repr=False)
 class Table:
-    """Columns of a file, every value as it stands there.
+    """Columns of a file, every value as the file has it.
 
     Attributes:
         columns: the values by the file's own name of the column, each ``(n,)``.

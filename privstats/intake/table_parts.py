@@ -103,7 +103,7 @@ def persons_column(file: RecordFile, names: list[str]) -> str | None:
 
 
 def _column(file: RecordFile, names: list[str], name: str | None, lacks: str) -> str:
-    """A column that the file names, as the table's header has it; ``lacks`` says what is missing otherwise."""
+    """Return a column's name as the table's header has it; ``lacks`` is the error's text where there is none."""
     place = None if name is None else place_of(name, names)
     if place is None:
         hint = other_separator(names, file.separator)
@@ -137,7 +137,7 @@ def joined(
 
 
 def _numbers(rows: NDArray[Any]) -> NDArray[np.float64]:
-    """Rows as float64, NaN where a text stands."""
+    """Return rows as float64, with NaN in place of texts."""
     return rows if rows.dtype != object else read(rows.reshape(-1)).numbers.reshape(rows.shape)
 
 
@@ -238,7 +238,6 @@ def _read(values: Any) -> NDArray[np.object_]:
 
 
 def _targets(file: RecordFile, names: list[str]) -> list[str]:
-    """The targets, as the table's header has them."""
     how = ": say with --target (in Python target=) which column is predicted"
     asked = [(target, "" if target is None else f" has no column {target!r}") for target in file.targets or (None,)]
     return [_column(file, names, target, f"{lacks}{how}") for target, lacks in asked]

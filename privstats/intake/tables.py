@@ -161,7 +161,7 @@ _TYPES_OF_NUMBERS = frozenset(
 
 
 def ordered_columns(X: Any, names: tuple[str, ...] | None, *, gaps: bool = False) -> Any:
-    """Return a frame's columns in the order of ``names``, shape ``(n, len(names))``; anything else as it stands.
+    """Return a frame's columns in the order of ``names``, shape ``(n, len(names))``; anything else unchanged.
 
     Arrays, and columns without names (0, 1, 2, ... in order), are taken as they are; so is every container where the
     plan has no names.

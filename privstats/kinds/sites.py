@@ -312,7 +312,6 @@ def _crowd(schema: SitesSchema) -> tuple[Record, ...]:
 
 
 def _sums(schema: SitesSchema, records: Sequence[Record]) -> Sums:
-    """Return the total of two sites' sums."""
     total: Sums = {}
     for site in {record["cell"] for record in records}:
         counts, sums, second = plain([record for record in records if record["cell"] == site])

@@ -106,7 +106,7 @@ class CpuAccumulator:
 
 
 class SparseAccumulator:
-    """Sums over the sparse rows seen so far, by sparse products of their entries; no transform stands before them."""
+    """Sums over the sparse rows seen so far, by sparse products of their entries. No transform maps these rows."""
 
     def __init__(self, schema: RecordSchema) -> None:
         self._schema = schema

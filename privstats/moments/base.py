@@ -47,7 +47,7 @@ def place_of(index: object) -> int:
 
 
 class RealMoments:
-    """Sums in real units, float64, with noise or without; each kind is a dataclass whose fields are all sums."""
+    """Sums in real units, float64, with noise or without; each kind is a dataclass with sums as its only fields."""
 
     def __post_init__(self) -> None:
         for name in _names(self):

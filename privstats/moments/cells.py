@@ -92,7 +92,7 @@ class EdgeReport:
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """Warnings for the data holder, by variable of which more than a tenth lies beyond the edges.
+        """Warnings for the data holder: one per variable with more than a tenth of its values beyond the edges.
 
         They hold exact shares, so they belong in no release, log or message.
         """

@@ -76,12 +76,12 @@ class ClipReport:
 
     @property
     def fraction_clipped(self) -> float:
-        """Share of records whose features were shortened, 0 to 1 (0 of no records)."""
+        """Share of records with shortened features, 0 to 1 (0 of no records)."""
         return self.clipped / self.records if self.records else 0.0
 
     @property
     def fraction_targets_clipped(self) -> float:
-        """Share of records whose target was shortened, 0 to 1."""
+        """Share of records with a shortened target, 0 to 1."""
         return self.targets_clipped / self.records if self.records else 0.0
 
     def norm_quantiles(self, at: Sequence[float] = (0.05, 0.25, 0.5, 0.75, 0.95, 1.0)) -> tuple[float, ...]:
@@ -177,7 +177,7 @@ def warn_of_excluded(moments: Moments, left_out: LeftOut, unnamed: int) -> None:
 def remarks_on(*moments: Moments) -> tuple[str, ...]:
     """Return the warnings for the data holder on clips and edges, over all of these moments.
 
-    Nothing of whole parties, whose rows may all be shortened to one length: no bound rests on that.
+    Empty for whole parties: all of their rows may be shortened to one length, and no bound rests on that.
 
     Example:
         >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)
@@ -201,10 +201,10 @@ def warn_if_clipped(*moments: Moments, stacklevel: int = 3) -> None:
         >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)
         >>> short, long = (ps.moments.exact_moments(schema, [[size, 0.0]], [0]) for size in (0.5, 5.0))
         >>> import warnings
-        >>> with warnings.catch_warnings(record=True) as said:
+        >>> with warnings.catch_warnings(record=True) as caught:
         ...     ps.moments.warn_if_clipped(short, long)
         ...
-        >>> len(said)  # one of two rows is short enough
+        >>> len(caught)  # one of two rows is short enough
         0
     """
     for remark in remarks_on(*moments):
@@ -218,10 +218,10 @@ def warn_if_empty(*moments: Moments) -> None:
         >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)
         >>> import warnings
         >>> one, none = ps.measure(schema, np.ones((1, 2)), [0]), ps.measure(schema, np.ones((0, 2)), [])
-        >>> with warnings.catch_warnings(record=True) as said:
+        >>> with warnings.catch_warnings(record=True) as caught:
         ...     ps.moments.warn_if_empty(one, none)
         ...
-        >>> len(said)  # one of the two parties has a record
+        >>> len(caught)  # one of the two parties has a record
         0
     """
     if all(each.records == 0 for each in moments):

@@ -10,7 +10,7 @@ than either. A grid entry is x = 128 h + l with h and l in 8 bits, so
 
 three products, summed in int32. Each is exact for up to 2^18 rows, since |h| and |l| are at most 64.
 
-Libraries have had releases whose 8-bit products were wrong for some shapes and devices (pytorch/pytorch#106840). So
+Some releases of libraries computed wrong 8-bit products for some shapes and devices (pytorch/pytorch#106840). So
 each sum is held against the rows by one vector v of ones and twos, for two float64 products of a matrix with a vector
 (Freivalds 1977): X'X v = X'(X v).
 """
@@ -141,7 +141,7 @@ class _Kind:
 
     Attributes:
         letters: the statistics that a device sums.
-        add: adds grid vectors and what stands beside them to an accumulator.
+        add: adds grid vectors and their labels or targets to an accumulator.
     """
 
     letters: str
@@ -210,7 +210,7 @@ def gram(torch: Any, rows: Any, *, limbs: bool) -> Any:
 
     Args:
         torch: the module.
-        rows: whole-numbered float64 ``(n, d)``, whose squared norms sum to 2**53 at most; for limbs, entries of at
+        rows: integers as float64 ``(n, d)``; their squared norms sum to 2**53 at most; for limbs, entries of at
             most 2**13.
         limbs: whether by products of 8-bit numbers.
 

@@ -55,7 +55,7 @@ class _FileBatches:
 
 
 def persons_in(file: RecordFile, schema: Schema, unreadable: Unreadable) -> tuple[Any, Any, Any]:
-    """X, y and the ids of a file whose column of ids is named, as ``measure`` takes them: all records at once.
+    """Return X, y and the ids of a file with a named column of ids, for ``measure``: all records at once.
 
     Raises:
         DataError: no column of ids is named; and as for :func:`records_in`.
@@ -70,7 +70,7 @@ def persons_in(file: RecordFile, schema: Schema, unreadable: Unreadable) -> tupl
 
 
 def _columns_of(file: RecordFile, named: tuple[str, ...]) -> dict[str, Any]:
-    """The values of a table by the names of the schema, each as it stands."""
+    """Return a table's values by the schema's names, unchanged."""
     if file.split is not None:
         raise DataError(f"{file.path} cannot be split: the plan predicts nothing that could be scored; leave it out")
     table = file.table(named)

@@ -47,9 +47,9 @@ class Quantized:
 
 @dataclass(frozen=True)
 class Grid:
-    """Whole-numbered vectors of norm at most ``radius``.
+    """Integer vectors of norm at most ``radius``.
 
-    A row x becomes rint(scale x) if that lies in the ball, which is decided in exact whole numbers. Otherwise x is
+    A row x becomes rint(scale x) if that vector is in the ball, which exact integers decide. Otherwise x is
     shrunk to norm radius - sqrt(d)/2 and rounded, which cannot leave the ball: rounding moves a vector by at most
     sqrt(d)/2. (benchmarks/moments/numbers.md; the norm of the shrink is an upper bound that no order of summation can
     change.)
@@ -141,7 +141,7 @@ class Grid:
 
 
 class GridChunk:
-    """Memory for rows on a grid that is filled tile by tile, and whose clipped rows are shrunk many at once.
+    """Memory for rows on a grid, filled tile by tile. Many clipped rows are shrunk at once.
 
     Args:
         grid: the grid.
@@ -281,7 +281,7 @@ _SIDE = 64  # rows that are cast and copied onto their columns while they are ca
 
 
 def exact_rows(bound: int) -> int:
-    """Most rows whose terms, each at most ``bound`` in absolute value, sum exactly in float64: floor(2**53 / bound).
+    """Return how many terms of at most ``bound`` in absolute value float64 sums exactly: floor(2**53 / bound).
 
     For second moments of grid vectors the bound is 4**f: sum |x_i x_j| <= sum ||x||^2 <= rows 4**f.
     """
@@ -363,8 +363,8 @@ class ExactSum:
 def add_gram(rows: NDArray[np.float64] | csr_array, into: NDArray[np.float64]) -> None:
     """Add rows^T rows into the C-ordered ``(d, d)`` array ``into``, dense or sparse; at least its lower triangle.
 
-    Short rows are multiplied by numpy, which knows that a product with the own transpose is symmetric, and whose BLAS
-    may be newer than scipy's; of longer ones scipy adds the lower triangle in place.
+    numpy multiplies short rows: it knows that a product with the own transpose is symmetric, and its BLAS may be newer
+    than scipy's. For longer rows scipy adds the lower triangle in place.
     """
     if isinstance(rows, csr_array):
         _add_sparse_gram(rows, into)

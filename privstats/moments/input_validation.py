@@ -164,7 +164,7 @@ def _about_features(schema: Schema, inputs: int, outputs: int | None) -> str:
 
 
 def count_of(X: Any) -> int | None:
-    """Number of records in ``X``, where it is an array, or a file whose header gives it."""
+    """Return the number of records in ``X`` if an array's shape or a file's header has it, else None."""
     if isinstance(X, str | os.PathLike):
         return file_rows(X, "X").shape[0]
     shape = getattr(X, "shape", None)
@@ -184,7 +184,7 @@ def as_rows(array: Any, field: str) -> Any:
     """The caller's container as something with a shape, a dtype and slices.
 
     Raises:
-        DataError: a file that cannot be read, or a container whose entries have no one shape.
+        DataError: a file that cannot be read, or a container with entries of several shapes.
     """
     if isinstance(array, CodeRows):
         return array
@@ -265,7 +265,7 @@ def _in_order(count: int, step: int) -> Iterator[slice]:
 def _taker(rows: Rows, most: int) -> Callable[[NDArray[np.intp]], NDArray[np.generic]]:
     """Return a function from at most ``most`` row indices, all in range, to these rows as a dense array.
 
-    Rows of an array go into one memory, which the next call overwrites: fresh memory takes as long as the copy.
+    Rows of an array go into one buffer, which the next call overwrites: new memory takes as long as the copy.
     """
     if not (isinstance(rows, np.ndarray) and rows.flags.c_contiguous and rows.flags.aligned):
         return lambda where: dense(rows[where])  # numpy would copy all rows for each tile

@@ -86,7 +86,7 @@ def measure(
     """Exact moments of records: transformed, clipped, rounded to the grid and summed in whole numbers.
 
     The result does not depend on the order of the records, on how they are cut into batches, or on the container they
-    come in, and moments of parts add up to the moments of the whole. The memory needed beside the result does not grow
+    come in, and moments of parts add up to the moments of the whole. The memory needed next to the result does not grow
     with the records (benchmarks/moments/numbers.md explains why). Under a ``PartySchema`` parts of a party do not add,
     and its rows are held in memory.
 
@@ -94,10 +94,10 @@ def measure(
         schema: the statistics and bounds.
         X: records ``(n, features)`` (features before the transform), of any real dtype: a numpy array or memory map,
             the path of a .npy file, a scipy sparse matrix, a torch tensor on any device, nested lists; or a table of
-            pandas, polars (lazy ones too), Arrow or DuckDB, whose columns are put into the order of the plan's
+            pandas, polars (lazy ones too), Arrow or DuckDB, with its columns put into the order of the plan's
             ``feature_names``. Without ``y``: an iterable of ``(X, y)`` batches of these, for example a generator or a
             torch ``DataLoader``.
-        y: class labels ``(n,)``, whole numbers in 0..C-1; or regression targets ``(n,)`` or ``(n, targets)``. Beside a
+        y: class labels ``(n,)``, whole numbers in 0..C-1; or regression targets ``(n,)`` or ``(n, targets)``. For a
             table also the name of its column, or with several targets a list of names. A relation of DuckDB, a lazy
             frame and a dataset of Arrow need names, and are read in batches.
         published: values that the schema reads (``schema.needs``): give ``plan.published``.

@@ -49,7 +49,7 @@ class Cut(Protocol):
 
     @property
     def shrunk(self) -> int:
-        """Number of persons whose rows were shrunk."""
+        """Number of persons with shrunk rows."""
 
     def of(self, sums: Whole, owner: NDArray[np.intp]) -> Whole:
         """Return the clipped sums of these persons, ``(n, entries)``, truncated toward zero."""
@@ -207,7 +207,6 @@ class _Part:
 
 
 def _add_apart(total: Whole, rows: Whole, block: NDArray[np.intp]) -> None:
-    """Add each row to its block."""
     present, place = np.unique(block, return_inverse=True)
     members = csr_array((np.ones(len(rows)), place.reshape(-1), np.arange(len(rows) + 1)), (len(rows), len(present)))
     total[present] += np.asarray(members.T @ rows)
@@ -275,5 +274,4 @@ def _alike(letter: str, product: Product, several: int, rows: int, times: int) -
 
 
 def _in_steps(sums: Whole, times: int) -> Whole:
-    """Convert sums to wire steps."""
     return sums if times == 1 else sums * float(times)

@@ -261,7 +261,7 @@ _REPORTS = ("clip_report", "edge_report")
 
 
 def _warn_of_ids_like_others(records: int) -> None:
-    """Warn the data holder of records whose ids are texts that readers of tables may take for other values."""
+    """Warn the data holder of ids that are texts which readers of tables may read as other values."""
     if records:
         warnings.warn(
             f"{records:,} of the records have an id that a reader of tables may take for another number, a truth, a "

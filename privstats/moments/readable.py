@@ -238,7 +238,6 @@ def _rows(schema: Schema, X: Any) -> Any:
 
 
 def _rest(schema: Schema, y: Any) -> Any:
-    """Labels or targets, whatever they are."""
     if not is_list(y):
         return y if isinstance(y, np.ma.MaskedArray) else as_rows(y, "y")
     width = getattr(getattr(schema, "rows", schema), "targets", 1)
@@ -300,7 +299,6 @@ def _parsed(tile: Any, names: Sequence[str], declared: Sequence[Any]) -> tuple[N
 
 
 def _of_targets(targets: int, declared: Sequence[Any]) -> list[str]:
-    """Return the targets' names for a sentence."""
     if declared:
         return [repr(each.name) for each in declared]
     return ["the outcome"] if targets == 1 else [f"outcome {place + 1}" for place in range(targets)]

@@ -23,7 +23,7 @@ ROWS = 4096
 def pieces(
     read: RecordSchema, X: Any, y: Any, progress: bool, most: int | None = None
 ) -> Iterator[tuple[NDArray[Any], NDArray[Any]]]:
-    """Records of the schema, at most so many rows and their targets at a time.
+    """Yield rows of the schema and their targets, at most ``most`` records at a time.
 
     Raises:
         DataError: arrays that are no records of the schema.
@@ -61,7 +61,7 @@ def arm_rows(schema: Schema, rows: NDArray[Any]) -> tuple[NDArray[np.bool_], NDA
     """Return which records are treated, ``(n,)``, and grid rows, ``(n, d)``; a row of both arms counts as treated.
 
     Args:
-        schema: of 2 d features, whose transform ends in ``ByArm``, or is empty where rows are mapped already.
+        schema: of 2 d features; its transform ends in ``ByArm``, or is empty where rows are mapped already.
         rows: as they come in.
 
     Raises:

@@ -1,7 +1,7 @@
 """Records of declared columns, in any container that people have: windows of codes, never all of them at once.
 
-A schema whose first map is :class:`~privstats.Cells` reads a table by the names of its columns, and arrays in the order
-of the plan. The code of a value follows from that value alone, so windows, containers and batches change nothing.
+If a schema's first map is :class:`~privstats.Cells`, it reads a table by the names of its columns, and arrays in the
+plan's order. The code of a value follows from that value alone, so windows, containers and batches change nothing.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ def in_codes(schema: Schema, cells: Cells, X: Any, y: Any, *, refuse: bool) -> t
     """X and y with every table as rows of codes, and the counter of values that cannot be read.
 
     Args:
-        schema: whose first map reads a table.
-        cells: that map.
+        schema: the schema.
+        cells: its first map, which reads a table.
         X: a table, or without ``y`` an iterable of batches.
         y: labels or targets.
         refuse: whether a value that its column cannot read is refused.

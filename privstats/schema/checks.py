@@ -60,7 +60,6 @@ def checked_vectors(schema: Schema) -> dict[str, object]:
 
 
 def _require_fields(schema: Any) -> None:
-    """Refuse a schema that lacks a field without a default."""
     lacking = [each.name for each in fields(schema) if getattr(schema, each.name) is GIVEN and each.name != "features"]
     if lacking:
         raise SchemaError(f"{type(schema).__name__} lacks {', '.join(lacking)}; there is no default on purpose")
@@ -113,7 +112,7 @@ def _check_levels(schema: Schema, transform: tuple[Transform, ...], names: tuple
 def _checked_columns(
     names: Any, transform: tuple[Transform, ...], features: int, beside: int
 ) -> tuple[str, ...] | None:
-    """Return the names of the input columns, as many as the transform needs for ``features`` less those ``beside``."""
+    """Return the input columns' names, as many as the transform needs for ``features``, without ``beside`` others."""
     checked = checked_names("feature_names", names)
     if checked is None:
         return None

@@ -32,8 +32,8 @@ class Transform(ABC):
         affine: whether it is x -> M x + m for a fixed M and m (but for rounding).
         local: whether it is fitted on the records of the client that applies it, so that one record moves all of them;
             a plan that promises a record refuses it.
-        unit: whether its rows have norm 1 by construction, so that nothing puts a ``UnitNorm`` behind it. ``UnitNorm``
-            says no: courses of old plans end in two, and their digests stay.
+        unit: whether its rows have norm 1 by construction, so that nothing puts a ``UnitNorm`` behind it. False for
+            ``UnitNorm``: courses of old plans end in two, and their digests stay.
         reads_cells: whether codes of a table's values come in, with NaN for gaps, and not features (:class:`Cells`).
 
     Example:
@@ -71,7 +71,7 @@ class Transform(ABC):
         """Features out for ``inputs`` features in; None where that is open. Raises SchemaError on a mismatch."""
 
     def takes(self, outputs: int) -> int:
-        """Features in for ``outputs`` features out: as many, unless a map says otherwise."""
+        """Return the number of input features for ``outputs`` features: the same, unless a map overrides this."""
         return outputs
 
     def plain_table(self) -> dict[str, Any]:

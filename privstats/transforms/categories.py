@@ -82,7 +82,7 @@ class Categories(Declared):
         ordered: the values have an order, and a record is encoded by which of them it reaches. Of ``Cells`` alone.
         gaps: codes that mean that nothing is given, for example ``(9,)``. Of ``Cells`` alone.
 
-    A record whose value has no cell is refused, or left out of every table: ``measure(..., unreadable=...)``.
+    A record with a value that has no cell is refused, or excluded from every table: ``measure(..., unreadable=...)``.
 
     Example:
         >>> blood = ps.Categories("blood", ("0", "A", "B", "AB"), missing=True)

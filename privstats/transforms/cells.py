@@ -156,9 +156,9 @@ class Cells(Transform):
       cut that the value has reached: what is linear in a column costs one weight. ``ramp=False`` leaves it out.
     - a category of k values: one 1 among k, "other" and "missing".
 
-    In whole numbers, 2**bits to the norm: a sign is q = floor(2**bits / sqrt(J K)), beside a ramp of 2 J K, so that the
-    square of a row is at most J 2**(2 bits) / J = 2**(2 bits), exactly, whatever the cells hold. No float enters behind
-    the comparison with the cuts, and nothing needs a clip norm or a range.
+    In integers, 2**bits for norm 1: a sign is floor(2**bits / sqrt(J K)), with a ramp floor(2**bits / sqrt(2 J K)).
+    So the square of a row is at most J 2**(2 bits) / J = 2**(2 bits), exactly, whatever the cells hold. No float enters
+    after the comparison with the cuts, and nothing needs a clip norm or a range.
 
     Every value has a cell, and it follows from that value and this declaration alone
     (:mod:`privstats.intake.meaning`). Values that a column cannot read count as missing.
@@ -172,8 +172,8 @@ class Cells(Transform):
         bits: f, between 8 and 20; a row is 2**bits grid steps long.
 
     Raises:
-        SchemaError: a bound is passed (256 values or cuts a column, 4,096 entries a row), a column stands twice, or a
-            step would be below 32: use more bits, or fewer columns.
+        SchemaError: a bound is passed (256 values or cuts a column, 4,096 entries a row), a column is listed twice, or
+            a step would be below 32: use more bits, or fewer columns.
 
     Example:
         >>> cells = ps.Cells((ps.Numeric("age", (40, 65)), ps.Categories("sex", ("f", "m"))), signs=2)

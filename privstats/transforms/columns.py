@@ -1,7 +1,7 @@
 """Declared columns of a table: the public description of a column, and the code of each of its values.
 
-A code is a float64 that follows from one value and the declaration alone: the number itself, the place among the listed
-values, or NaN where nothing is given. ``cells`` maps codes to rows; ``reading`` says what a value is.
+A code is a float64 that follows from one value and the declaration alone: the number itself, the index among the listed
+values, or NaN for a missing value. ``cells`` maps codes to rows; ``reading`` interprets a value.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Numeric(Declared):
         edges: cut points in increasing order, public; a value that equals one has reached it. None: open, to be
             estimated by :class:`~privstats.Binned`.
         gaps: codes that mean that nothing is given, for example ``(-9, 999)``.
-        unit: what the numbers count, for example ``"mg/dl"``; shown to every party, checked by nobody.
+        unit: what the numbers count, for example ``"mg/dl"``; shown to every party, not checked.
 
     Raises:
         SchemaError: edges that are no finite numbers or do not increase in 15 digits; gap codes that are read alike.

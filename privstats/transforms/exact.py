@@ -20,7 +20,7 @@ _SHORT = 128  # columns below which one call of BLAS per row costs more than its
 
 
 class Arrays(Protocol):
-    """Operations on float64 rows; ``Any`` stands for an array of the one library or the other."""
+    """Operations on float64 rows; ``Any`` is an array of numpy or of torch."""
 
     def rint(self, rows: Any) -> Any:
         """Round to the nearest whole number, ties to even."""
@@ -32,7 +32,7 @@ class Arrays(Protocol):
         """Row by row inner products, in no particular order of addition."""
 
     def integer_dots(self, left: Any, right: Any) -> Any:
-        """Row by row inner products of whole numbers, whose sums are exact in any order, in the fastest order."""
+        """Return the inner product of each pair of integer rows; its sums are exact, so their order is the fastest."""
 
     def sqrt(self, values: Any) -> Any:
         """Square root, correctly rounded."""
@@ -156,11 +156,11 @@ def limb_bits(columns: int) -> int:
 
 
 def scaled_rows(rows: Rows, bits: int) -> tuple[Any, Any]:
-    """Scale every row by a power of two so that its largest entry lies in [2**(bits-1), 2**bits).
+    """Scale every row by a power of two so that its largest entry is in [2**(bits-1), 2**bits).
 
     Returns:
-        The scaled rows and the exponents, ``rows * 2**exponents``, exact but for entries that underflow beside a far
-        larger one. Zero rows stay zero.
+        The scaled rows and the exponents, ``rows * 2**exponents``, exact except for entries that underflow next to a
+        far larger one. Zero rows stay zero.
     """
     xp = arrays_of(rows)
     exponents = bits - xp.binary_exponent(xp.row_max(rows))

@@ -29,7 +29,7 @@ class Levels(Transform):
 
     A column of more texts, such as never, former and current, becomes one column of 0 and 1 for each text but the
     first, which is the reference. At most one of these is 1, so together they add at most 1 to a row's squared norm.
-    That of the second text stands at the column's place, and those of further texts behind all columns that come in.
+    The second text's column replaces the original column; those of further texts follow all input columns.
 
     Args:
         columns: those of texts, each a :class:`~privstats.Categories` of 2 to 16 values.

@@ -24,7 +24,7 @@ class Centre(Transform):
     """Subtract a fixed public vector, x - centre, for example the mean of public features.
 
     Args:
-        centre: one finite number per feature; public, for it stands in the plan.
+        centre: one finite number per feature; public, because the plan holds it.
 
     Example:
         >>> ps.transforms.apply((ps.transforms.Centre((1.0, 2.0)),), np.array([[1.0, 5.0]])).tolist()
@@ -57,8 +57,8 @@ class Scale(Transform):
     """Divide every column by a fixed public number, x / per, for example half the width of its public range.
 
     Args:
-        per: one finite number above 0 per feature; public, for it stands in the plan. Values beyond the range are not
-            cut here: the clip shortens them.
+        per: one finite number above 0 per feature; public, because the plan holds it. Values beyond the range are not
+            clipped here: the clip shortens them.
 
     Example:
         >>> from privstats.transforms import Centre, Scale, apply
@@ -185,8 +185,8 @@ class ByArm(Transform):
     last, behind the ``ConstantFeature``, so that each arm has its own constant.
 
     Args:
-        column: the place of the arm among the columns that come in, from 0. A record whose arm is neither 0 nor 1
-            has no row: its entries are not finite.
+        column: the index of the arm's column among the input columns, from 0. If a record's arm is neither 0 nor 1,
+            its entries are not finite, so it has no row.
 
     Example:
         >>> by_arm = ps.transforms.ByArm(1)
@@ -212,7 +212,7 @@ class ByArm(Transform):
         return xp.hstack(rest * treated, rest * control)
 
     def outputs(self, inputs: int | None) -> int | None:
-        """Twice as many as came in beside the arm."""
+        """Return twice the number of input columns without the arm's."""
         if inputs is None:
             return None
         if self.column >= inputs or inputs < 2:

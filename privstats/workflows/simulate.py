@@ -370,7 +370,6 @@ def _follow(course: Course, shards: Sequence[Shard], dropouts: Any, rng: Generat
 
 
 def _epoch_by_epoch(stream: Stream, epochs: Any, dropouts: Any, rng: Generator | None) -> list[Release | None]:
-    """Return every node of a stream; arguments as of ``simulate``."""
     releases: list[Release | None] = of_contrib("epochs", "a simulated stream", PlanError)(
         stream, epochs, dropouts, rng
     )

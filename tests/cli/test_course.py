@@ -134,13 +134,13 @@ TRIAL = ps.EffectSchema.of({"age": (20, 90)}, treatment="arm", outcome=(0, 1), p
 def whole_of(kind: str) -> ps.Plan:
     """A plan whose promise is the whole course's, of a schema from which this kind follows."""
     if kind == "newton":
-        return ps.Newton.whole(schema=SCORES, cohort=ps.Cohort(2, 2, 2_000), privacy=promise(epsilon=3.0))
+        return ps.Newton.full_plan(schema=SCORES, cohort=ps.Cohort(2, 2, 2_000), privacy=promise(epsilon=3.0))
     if kind == "standardised":
         return ranged_plan()
     if kind == "hazard":
-        return ps.Hazard.whole(schema=HAZARDS, cohort=ps.Cohort(2, 2, 2_000), privacy=promise(epsilon=3.0))
+        return ps.Hazard.full_plan(schema=HAZARDS, cohort=ps.Cohort(2, 2, 2_000), privacy=promise(epsilon=3.0))
     if kind == "effect":
-        return ps.Effect.whole(schema=TRIAL, cohort=ps.Cohort(2, 2, 2_000), privacy=promise(epsilon=3.0))
+        return ps.Effect.full_plan(schema=TRIAL, cohort=ps.Cohort(2, 2, 2_000), privacy=promise(epsilon=3.0))
     if kind == "synthetic":
         return counts_plan()
     plans = {"parties": parties_plan(), "alignment": aligned(PUBLIC, CLIENT), "binned": plan_of(OF_CELLS)}

@@ -48,7 +48,7 @@ def test_whole_months_of_a_course_of_hazards_are_asked_about(privstats, tmp_path
     rows = "".join(f"{place % 13},{place % 2},{50 + place % 9}\n" for place in range(60))
     (tmp_path / "ward.csv").write_text(f"months,died,age\n{rows}{times or 1},0,50\n")
     schema = in_months(unit)
-    whole = ps.Hazard.whole(schema=schema, cohort=ps.Cohort(2, 2, 900), privacy=PRIVACY)
+    whole = ps.Hazard.full_plan(schema=schema, cohort=ps.Cohort(2, 2, 900), privacy=PRIVACY)
     (tmp_path / "plan.toml").write_text(whole.to_toml())
     ps.course.write(tmp_path / "course.toml", ps.Hazard.within(whole))
     for plan in ("plan.toml", "course.toml"):

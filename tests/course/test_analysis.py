@@ -205,7 +205,7 @@ def test_releases_of_another_course_are_refused(releases: Any) -> None:
 
 
 def test_the_commands_write_it_say_it_and_read_it(releases: Any, privstats: Any, tmp_path: Path) -> None:
-    whole = ps.Effect.whole(schema=SCHEMA, cohort=PLAIN.plan.cohort, privacy=made.promise(epsilon=8.0, delta=1e-6))
+    whole = ps.Effect.full_plan(schema=SCHEMA, cohort=PLAIN.plan.cohort, privacy=made.promise(epsilon=8.0, delta=1e-6))
     (tmp_path / "plan.toml").write_text(whole.to_toml())
     (tmp_path / "declared.toml").write_text('[analysis]\nprimary = ["relapse"]\nsecondary = ["death"]\n')
     privstats("course", "init", "c.toml", "--plan", "plan.toml", "--analysis", "declared.toml", cwd=tmp_path, code=0)

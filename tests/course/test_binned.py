@@ -139,7 +139,7 @@ def test_a_party_computes_the_next_plan_anew_and_compares_it_to_the_last_digit(t
     whole = (
         plan_of(schema)
         if then != "newton"
-        else ps.Newton.whole(schema=SCORES, cohort=plan_of().cohort, privacy=plan_of().privacy)
+        else ps.Newton.full_plan(schema=SCORES, cohort=plan_of().cohort, privacy=plan_of().privacy)
     )
     course = ps.Binned.within(whole, then, expected_records=N)
     counts = run(course, course.counting.sessions)

@@ -132,7 +132,7 @@ def test_a_regression_keeps_the_protocol_and_the_panel_of_its_whole_plan() -> No
     """``start`` knows schema, cohort and promise only."""
     newton = SAMPLES["newton"]
     members = tuple(ps.secagg.Identity(bytes([place + 1]) * 32).public.hex() for place in range(3))
-    whole = ps.Newton.whole(
+    whole = ps.Newton.full_plan(
         schema=newton.schema, cohort=newton.first.cohort, privacy=promise(epsilon=3.0), protocol="split", panel=members
     )
     course = ps.Newton.within(whole, 3)

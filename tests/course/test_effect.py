@@ -41,7 +41,7 @@ def released() -> tuple[ps.Effect, list[ps.Release]]:
 @pytest.mark.parametrize("share", [0.0, 0.1, 0.2])
 @pytest.mark.parametrize("retries", [0, 2])
 def test_all_sessions_keep_the_promise(share: float, retries: int) -> None:
-    whole = ps.Effect.whole(schema=TRIAL, cohort=COHORT, privacy=made.promise(epsilon=3.0))
+    whole = ps.Effect.full_plan(schema=TRIAL, cohort=COHORT, privacy=made.promise(epsilon=3.0))
     found = ps.Effect.within(whole, share=share, retries=retries)
     assert whole.noise is not None
     assert whole.noise.mu * (1 - 1e-6) < found.mu <= whole.noise.mu
@@ -127,7 +127,7 @@ def test_a_propensity_comes_first_where_nobody_assigned_the_treatment(adjusted: 
     found, releases = adjusted
     assert [release.plan.schema.task for release in releases] == ["score"] * 4 + ["ridge", "effect"]
     assert [plan.schema.task for plan in found.priced] == ["score"] * 4 + ["ridge"] + ["effect"] * 2
-    whole = ps.Effect.whole(schema=OBSERVED, cohort=COHORT, privacy=made.promise(epsilon=8.0))
+    whole = ps.Effect.full_plan(schema=OBSERVED, cohort=COHORT, privacy=made.promise(epsilon=8.0))
     parts = [(plan.noise.mu / whole.noise.mu) ** 2 for plan in found.priced]
     assert parts == pytest.approx([0.1] * 4 + [0.1] + [0.25] * 2, rel=1e-6)
     assert set(releases[-1].plan.published.read()) == {"line", "w"}
@@ -205,7 +205,7 @@ def test_it_runs_under_every_trust_model(model: str, unit: dict[str, Any]) -> No
     """Every session is one vector with one sigma a letter; the noise that the reader takes is the release's own."""
     from tests.plan.random_plans import PANEL
 
-    whole = ps.Effect.whole(
+    whole = ps.Effect.full_plan(
         schema=TRIAL,
         cohort=COHORT,
         privacy=made.promise(model, epsilon=8.0, **unit),

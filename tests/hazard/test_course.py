@@ -76,7 +76,7 @@ def test_ratios_that_change_with_time_are_found() -> None:
 
 
 def test_a_plan_that_does_not_say_what_a_bin_is_runs_as_it_did_and_its_table_says_so_first() -> None:
-    whole = ps.Hazard.whole(schema=schema(), cohort=ps.Cohort(2, 2, 16_000), privacy=promise(8.0))
+    whole = ps.Hazard.full_plan(schema=schema(), cohort=ps.Cohort(2, 2, 16_000), privacy=promise(8.0))
     course = ps.Hazard.within(whole, "arm")
     assert "times" not in whole.to_toml()
     assert (course.first.noise.mu / course.mu) ** 2 == pytest.approx(0.06, rel=1e-6)
@@ -100,7 +100,7 @@ def test_other_trust_models_run_through_the_protocol(model: Any) -> None:
         members = tuple(ps.secagg.Identity(bytes([place + 1]) * 32).public.hex() for place in range(3))
         panel = {"protocol": "split", "panel": members}
     cohort, privacy = ps.Cohort(2, 2, 12_000), promise(20.0, model=model)
-    whole = ps.Hazard.whole(schema=schema(times="continuous"), cohort=cohort, privacy=privacy, **panel)
+    whole = ps.Hazard.full_plan(schema=schema(times="continuous"), cohort=cohort, privacy=privacy, **panel)
     course = ps.Hazard.within(whole, "arm")
     found = inf.hazards(ps.simulate(course, [(part, None) for part in halves(table)], rng=seeded(3)))
     low, high = found.conf_int(0.001).T
@@ -266,7 +266,7 @@ def test_hazards_start_where_the_counts_are_clear_and_together_where_they_are_no
             lambda: ps.Hazard.start(schema(times="continuous"), ps.Cohort(2, 2, 9), promise(1.0, delta=0.0)),
             "delta = 0|Laplace",
         ),
-        (lambda: ps.Hazard.whole(schema=ps.MeanSchema(2, 1.0), cohort=ps.Cohort(2, 2, 9)), "takes a HazardSchema"),
+        (lambda: ps.Hazard.full_plan(schema=ps.MeanSchema(2, 1.0), cohort=ps.Cohort(2, 2, 9)), "takes a HazardSchema"),
         (lambda: ps.Hazard(course_of(100, 1.0).first), "plan must be a Plan of a HazardSchema"),
         (
             lambda: ps.Hazard(replace(course_of(100, 1.0).plan, published=published(np.ones(9), EVEN))),

@@ -339,7 +339,7 @@ def counted(then=None, epsilon=8.0, n=6_000, seed=1):
     cohort, privacy = ps.Cohort(2, 2, 2 * n), made.promise(epsilon=epsilon, delta=1e-6)
     if then == "newton":
         schema = ps.ScoreSchema(OPEN.width + 1, 2**0.5, transform=transform)
-        plan, y = ps.Newton.whole(schema=schema, cohort=cohort, privacy=privacy), (y > 0.8).astype(int)
+        plan, y = ps.Newton.full_plan(schema=schema, cohort=cohort, privacy=privacy), (y > 0.8).astype(int)
     else:
         schema = ps.RidgeSchema(OPEN.width + 1, clip_norm=2**0.5, target_bound=6.0, transform=transform)
         plan = ps.Plan(schema=schema, cohort=cohort, privacy=privacy)

@@ -97,7 +97,9 @@ def test_half_widths_of_effects_are_near_those_of_the_committed_tables(row):
     design = {"probability": row["probability"]} if trial else {"estimand": row["estimand"], "trim": 0.1}
     outcome = (0, 1) if "events" in row["world"] else (-1, 1)
     schema = ps.EffectSchema.of(dict.fromkeys("abcd", (-1.0, 1.0)), treatment="arm", outcome=outcome, **design)
-    whole = ps.Effect.whole(schema=schema, cohort=ps.Cohort(2, 2, 2 * row["records"]), privacy=promise(row["epsilon"]))
+    whole = ps.Effect.full_plan(
+        schema=schema, cohort=ps.Cohort(2, 2, 2 * row["records"]), privacy=promise(row["epsilon"])
+    )
     found = inf.predicted_half_width(
         whole, row["records"], variance=0.156, residual=residual, treated=treated, separation=separation
     )
@@ -119,7 +121,7 @@ def test_outcome_lines_make_an_effect_narrower_from_some_five_hundred_records_on
 
 def test_an_effect_whose_propensity_noise_hides_has_no_width():
     schema = ps.EffectSchema.of({"a": (-1, 1)}, treatment="arm", outcome=(-1, 1), estimand="overlap", trim=0.1)
-    whole = ps.Effect.whole(schema=schema, cohort=ps.Cohort(2, 2, 1_000), privacy=promise(0.1))
+    whole = ps.Effect.full_plan(schema=schema, cohort=ps.Cohort(2, 2, 1_000), privacy=promise(0.1))
     assert inf.predicted_half_width(whole, 500, variance=0.2).noisy == math.inf
 
 
@@ -151,7 +153,7 @@ def test_half_widths_of_hazards_are_near_those_of_the_committed_tables(row, roun
 
 def test_the_command_compares_a_trial_with_and_without_outcome_lines(privstats, tmp_path):
     schema = ps.EffectSchema.of(dict.fromkeys("abcd", (20, 90)), treatment="arm", outcome=(-1, 1), probability=0.5)
-    whole = ps.Effect.whole(schema=schema, cohort=ps.Cohort(2, 2, 3_000), privacy=promise(1.0))
+    whole = ps.Effect.full_plan(schema=schema, cohort=ps.Cohort(2, 2, 3_000), privacy=promise(1.0))
     (tmp_path / "plan.toml").write_text(whole.to_toml())
     words = ("plan", "suggest", "--plan", "plan.toml", "--half-width", "0.33", "--residual", "0.22")
     done = privstats(*words, cwd=tmp_path, code=0)

@@ -291,7 +291,7 @@ def test_both_measures_are_those_of_the_records_and_cost_no_more() -> None:
     text = str(table.summary())
     assert "difference" in text
     assert "ratio" in text
-    assert ps.Plan.from_toml(ps.Effect.whole(**_terms(both)).to_toml()).schema == both
+    assert ps.Plan.from_toml(ps.Effect.full_plan(**_terms(both)).to_toml()).schema == both
 
 
 def test_both_measures_of_a_declared_outcome_have_one_adjusted_p_value() -> None:

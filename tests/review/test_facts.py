@@ -148,17 +148,17 @@ def test_outcomes_share_the_budget_and_subgroups_divide_the_records():
         subgroups=(ps.Bins("age", (20, 40, 60, 90)), ps.Categories("sex", (0, 1))),
     )
     cohort = ps.Cohort(20, 16, 1_000, colluders=2)
-    whole = ps.Effect.whole(schema=schema, cohort=cohort, privacy=made.promise("distributed"))
+    whole = ps.Effect.full_plan(schema=schema, cohort=cohort, privacy=made.promise("distributed"))
     assert "each has about sqrt(2) times the noise of one" in told(
         whole, "the outcomes relapse, death share the budget"
     )
     assert "all together sqrt(6) times as much" in told(whole, "divided into 6 subgroups by age, sex")
     one = ps.EffectSchema.of({"age": (20, 90)}, treatment="arm", outcome=(0, 1), probability=0.5)
-    alone = ps.Effect.whole(schema=one, cohort=cohort, privacy=made.promise("distributed"))
+    alone = ps.Effect.full_plan(schema=one, cohort=cohort, privacy=made.promise("distributed"))
     assert told(alone, "share the budget") is None
     assert told(alone, "divided") is None
     many = ps.Cohort(60, 50, 1_000, colluders=2)
-    grouped = ps.Effect.whole(schema=replace(one, groups=6), cohort=many, privacy=made.promise("distributed"))
+    grouped = ps.Effect.full_plan(schema=replace(one, groups=6), cohort=many, privacy=made.promise("distributed"))
     assert told(grouped, "subgroups by") is None, "groups of sites divide no records of one"
     sigma, single = whole.noise.sigma, alone.noise.sigma
     assert sigma["e"] / single["e"] == pytest.approx(math.sqrt(2), rel=0.01)

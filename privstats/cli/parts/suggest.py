@@ -106,7 +106,6 @@ def _show_suggestion(suggestion: Suggestion, shares: dict[str, float], costs: li
 
 
 def _public(file: RecordFile, labels: Path | None, plan: ps.Plan | None) -> tuple[Any, Any]:
-    """Features, and their labels or None."""
     import numpy as np
 
     from privstats.intake.arrays import file_rows

@@ -147,7 +147,7 @@ def _plan(answers: Answers, fields: Mapping[str, Any]) -> ps.Plan:
         return _scoring(answers).plan(**terms)
     if answers["task"] == "survey":
         return _survey(answers, **terms)
-    make: Any = {"effect": ps.Effect.whole, "hazard": ps.Hazard.whole}.get(answers["task"], ps.Plan)
+    make: Any = {"effect": ps.Effect.full_plan, "hazard": ps.Hazard.full_plan}.get(answers["task"], ps.Plan)
     plan: ps.Plan = make(schema=_schema(answers, **fields), **terms)
     return plan
 

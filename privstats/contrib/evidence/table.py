@@ -196,7 +196,6 @@ _TESTS = (("Singling out", "reconstruction"), ("Linkability", "membership"), ("I
 
 
 def _three_tests(plan: Plan, kept: Guarantee, measured: Mapping[str, str]) -> Iterator[Row]:
-    """Yield the promise's ceiling for each test, with the best attack's result."""
     for test, goal in _TESTS:
         tried = measured.get(goal)
         beside = f" Measured: {tried}." if tried else " Not measured (--attack)."
@@ -280,7 +279,6 @@ def _implementation(plan: Plan) -> Iterator[Row]:
 
 
 def _trust(plan: Plan) -> Iterator[Row]:
-    """Yield the parties that the promise relies on."""
     cohort = plan.cohort
     trusted = "Masks alone" if plan.noise is None else explanations.rests_on(plan, plan.noise)
     yield Row("N trust model; I 6.2", "Whom must one trust?", f"{trusted}.", "threat_model.md", "software")

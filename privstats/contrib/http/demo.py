@@ -123,7 +123,6 @@ def run_devices_demo(
 
 
 def _plan(identities: Sequence[Identity]) -> Plan:
-    """Return a plan that counts ages under noise of leader and helper, with the sentences that a person reads."""
     privacy = Privacy(
         model="panel", unit="client", adjacency="add-remove", epsilon=3.0, delta=1e-6, max_records_per_client=1
     )

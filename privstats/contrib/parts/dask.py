@@ -160,7 +160,6 @@ def _batches(X: Any) -> list[Part]:
 
 
 def _pairs(X: Any, y: Any) -> list[Part]:
-    """Partitions of records with the partitions of their labels or targets."""
     for name, part in (("X", X), ("y", y)):
         if not (_is_array(part) or _is_frame(part)):
             raise DataError(

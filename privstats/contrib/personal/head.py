@@ -221,7 +221,6 @@ class Personal(Classifier):
         return _logs(self.head, self._moved(self.head._rows(X))) + self.log_ratio_
 
     def _moved(self, rows: Array) -> Array:
-        """Subtract the offset from rows, then apply the adapter."""
         if self.shift_ is not None:
             rows = rows - self.shift_
         if self.matrix_ is None or self.centre_ is None:

@@ -57,12 +57,12 @@ class Full(Gram):
         matrix = self._matrix(x, w)
         return np.asarray(matmul(matrix, matrix.T)[self._lower])
 
-    def right(self, x: Field, w: Field, z: Field) -> Field:
-        """See :meth:`Gram.right`."""
+    def multiply(self, x: Field, w: Field, z: Field) -> Field:
+        """See :meth:`Gram.multiply`."""
         return matmul(self._matrix(x, w), z[:, None]).ravel()
 
-    def left(self, x: Field, w: Field, c: Field) -> Field:
-        """See :meth:`Gram.left`."""
+    def multiply_transposed(self, x: Field, w: Field, c: Field) -> Field:
+        """See :meth:`Gram.multiply_transposed`."""
         return matmul(c[None, :], self._matrix(x, w)).ravel()
 
     def form(self, x: Field, w: Field, product: Field, c: Field) -> int:  # noqa: ARG002
@@ -184,13 +184,13 @@ class Factor(Gram):
         """See :meth:`Gram.product`."""
         return np.zeros(0, np.uint64)
 
-    def right(self, x: Field, w: Field, z: Field) -> Field:
-        """See :meth:`Gram.right`."""
+    def multiply(self, x: Field, w: Field, z: Field) -> Field:
+        """See :meth:`Gram.multiply`."""
         order, starts = self.pattern.by_row
         return grouped(mul(self.lower(x, w), z[self.pattern.places[1]])[order], starts)
 
-    def left(self, x: Field, w: Field, c: Field) -> Field:
-        """See :meth:`Gram.left`."""
+    def multiply_transposed(self, x: Field, w: Field, c: Field) -> Field:
+        """See :meth:`Gram.multiply_transposed`."""
         order, starts = self.pattern.by_column
         return grouped(mul(self.lower(x, w), c[self.pattern.places[0]])[order], starts)
 

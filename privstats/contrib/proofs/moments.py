@@ -224,7 +224,6 @@ class Moments(Statement):
         )
 
     def _holds(self, sources: Integers, factor: Integers, error: Integers) -> bool:
-        """Return whether every relation holds, in integers."""
         lines = [int(sources[line.plus].sum()) - int(sources[line.minus].sum()) for line in self.lines]
         squares = int((error.astype(np.float64) ** 2).sum())
         if squares < 1 << 52:

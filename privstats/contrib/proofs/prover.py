@@ -108,7 +108,7 @@ class Attempt:
         out = []
         for gram, product in zip(self.statement.grams, self.products, strict=True):
             mask = stream(self._key(f"mask {gram.name}"), gram.columns)
-            right = gram.right(self.x, self.witness, mask)
+            right = gram.multiply(self.x, self.witness, mask)
             out += [product, mask, right, np.array([inner(mask, mask)], np.uint64)]
         return out
 

@@ -59,19 +59,19 @@ class Gram(ABC):
 
     @abstractmethod
     def product(self, x: Field, w: Field) -> Field:
-        """X X' as it travels, from a client's own vectors; nothing where it does not."""
+        """Return X X' as it travels, from a client's own vectors; nothing where it does not."""
 
     @abstractmethod
-    def right(self, x: Field, w: Field, z: Field) -> Field:
-        """X z, for z of ``columns`` elements."""
+    def multiply(self, x: Field, w: Field, z: Field) -> Field:
+        """Return X z, for z of ``columns`` elements."""
 
     @abstractmethod
-    def left(self, x: Field, w: Field, c: Field) -> Field:
-        """X' c, for c of ``rows`` elements."""
+    def multiply_transposed(self, x: Field, w: Field, c: Field) -> Field:
+        """Return X' c, for c of ``rows`` elements."""
 
     @abstractmethod
     def form(self, x: Field, w: Field, product: Field, c: Field) -> int:
-        """c' M c."""
+        """Return c' M c."""
 
 
 class Statement(ABC):

@@ -141,7 +141,7 @@ def answer(statement: Statement, share: Field, signed: Transcript, query: Query)
         scaled = mul(sent.mask, np.full(gram.columns, v, np.uint64))
         across = 2 * v * dot(c, sent.right) + v * v * sent.square
         q = (gram.form(report.x, report.w, sent.product, c) + across) % P
-        parts += [add(gram.left(report.x, report.w, c), scaled), np.array([q], np.uint64)]
+        parts += [add(gram.multiply_transposed(report.x, report.w, c), scaled), np.array([q], np.uint64)]
     zero = _combined(statement, report, signed, query.weights)
     values, quotients = Bits(statement.bits).answer(report.masks, report.bits, report.quotients, query.point)
     return np.concatenate([*parts, np.array([zero], np.uint64), values, quotients])

@@ -116,7 +116,7 @@ class Changes:
                     "that were brought since: they stay out for now"
                 )
             elif release is not None and central:
-                registry.left_out(place, release, index)
+                registry.excluded_centrally(place, release, index)
             else:
                 _proven(folder, place, ended[place], say)
 

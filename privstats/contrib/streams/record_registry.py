@@ -283,7 +283,7 @@ class RecordRegistry:
                 raise LedgerError(f"what left for node {node} is another upload than the one this proof is about")
             changes.end(node, "returned")
 
-    def left_out(self, node: int, release: Release, index: int) -> None:
+    def excluded_centrally(self, node: int, release: Release, index: int) -> None:
         """Send a node's records again at no cost, because the central server's own list leaves this client out.
 
         A central promise trusts the server; read its release with ``signed_by``. In every other model its list proves

@@ -52,7 +52,6 @@ _PACKAGES = ("numpy", "scipy", "scikit-learn")
 
 
 def _mean(values: Iterable[float | None]) -> float | None:
-    """Return the mean of the values that are not None; None if there is none."""
     there = [each for each in values if each is not None]
     return fmean(there) if there else None
 
@@ -258,7 +257,6 @@ def _all_draws(
 
 
 def _done(subject: Dataset, jobs: Sequence[Trial], processes: int) -> Iterator[tuple[Trial, tuple[Draw, ...]]]:
-    """Jobs and their draws, as they are finished."""
     if processes == 1 or len(jobs) < 2:
         yield from ((job, draws_of(subject, job)) for job in jobs)
         return
@@ -324,7 +322,6 @@ def _pair(field: str, pair: Any) -> tuple[Any, Any]:
 
 
 def _arrays(plan: Plan, field: str, pair: Any) -> tuple[Any, Any]:
-    """A pair of arrays that the plan's schema accepts."""
     (X, y), cells = _pair(field, pair), cells_of(plan.schema)
     X = ordered_columns(X, plan.schema.feature_names) if cells is None else Codes(codes_of(cells, X), {})
     try:

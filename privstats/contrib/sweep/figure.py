@@ -194,6 +194,5 @@ def _ticks(axes: Any, values: Sequence[float]) -> None:
 
 
 def _formatted(name: str, value: Any) -> str:
-    """Return a value for people."""
     even = name == "alpha" and value is None
     return "dealt evenly" if even else _SAID[name].format(f"{value:g}" if isinstance(value, float) else value)

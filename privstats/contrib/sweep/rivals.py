@@ -3,7 +3,7 @@
 A rival is a frozen value with its hyperparameters. It must keep the plan's own promise, refuse a plan whose promise it
 cannot keep, and choose nothing by the records: tuning on them would reveal something that no epsilon counts. It may
 see all of them, so it is a comparison and no deployment. Rivals are announced under ``privstats.rivals`` by
-the word of ``privstats sweep --baseline``; the library brings none. None is imported before it is asked for.
+the name that ``privstats sweep --baseline`` accepts; the library has none. Each is imported on first use.
 """
 
 from __future__ import annotations

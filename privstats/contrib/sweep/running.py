@@ -92,7 +92,6 @@ def heads_named(names: list[str] | None, plan: Plan) -> dict[str, Callable[[], A
 
 
 def _sets(data: RecordFile, plan: Plan) -> tuple[Records, Records]:
-    """Return the records to learn from and those to score on."""
     if not data.is_table:
         arrays = read_archive(data.path, "X_train y_train X_test y_test", "X y")
         if "X" not in arrays:
@@ -123,7 +122,6 @@ def _over_epsilon(result: Study) -> Sweep | None:
 
 
 def _notes(result: Study) -> list[str]:
-    """Return the notes that a reader of the scores must know."""
     least, counted = result.plan.min_count, dict[float, float]()
     for row in result.summary:
         if row["dropped"]:

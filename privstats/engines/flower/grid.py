@@ -142,7 +142,6 @@ class GridTransport:
             yield from self._pulled(sent[first : first + size], most)
 
     def _pulled(self, names: Sequence[str], most: int) -> Iterator[tuple[str, Reply]]:
-        """Yield the answers of one request."""
         with _loading(most + _AROUND) as batch:
             answers = list(self._grid.pull_messages(names))
         for answer, exceeded in zip(answers, batch.exceeded or [False] * len(answers), strict=False):

@@ -159,7 +159,6 @@ def _check(course: Course) -> None:
 
 
 def _checked_names(names: Sequence[str] | None, clients: int) -> tuple[str, ...]:
-    """Return the names of the parties' folders."""
     called = tuple(map(str, range(clients))) if names is None else tuple(names)
     plain = all(isinstance(name, str) and name not in ("", ".", "..") and Path(name).name == name for name in called)
     if len(set(called)) != clients or len(called) != clients or not plain:

@@ -251,7 +251,6 @@ def _quartiles(variable: Variable, counts: Array, sigma: float, z: float) -> tup
 
 
 def _median(quartiles: Sequence[Interval]) -> str:
-    """Return the median and both quartiles; hidden where noise hides one."""
     if not all(each.reported for each in quartiles):
         return HIDDEN
     first, median, third = (f"{each.value:.3g}" for each in quartiles)

@@ -146,7 +146,6 @@ def _named(name: str, table: EffectTable) -> list[tuple[str, EffectTable]]:
 
 
 def _assumed(table: EffectTable) -> str:
-    """Return the assumptions of the interval, apart from the sentence above all numbers."""
     if table.design != "trial":
         return _ADJUSTED
     return _INCOMPLETE if table.missing else _TRIAL
@@ -161,7 +160,6 @@ def caution_of(table: EffectTable) -> str:
 
 
 def _estimated(table: EffectTable) -> str:
-    """Describe how the effect was estimated, and for which population."""
     schema = table.release.plan.schema
     *columns, arm = getattr(schema, "feature_names", None) or ("the columns of the plan", "the treatment")
     (low, high), adjusted = table.outcome, listed(columns)
@@ -236,7 +234,6 @@ def records_phrase(table: EffectTable) -> str:
 
 
 def _chances(table: EffectTable) -> str:
-    """Return the probability of treatment, in words."""
     pi = table.probability
     if isinstance(pi, tuple):
         return f"probability {min(pi):g} to {max(pi):g}, by site"

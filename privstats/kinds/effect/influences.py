@@ -78,7 +78,6 @@ def population_of(
 
 
 def _by_arm(schema: EffectSchema, w: Values) -> tuple[Values, Values]:
-    """Return the weights of the treated and of the others."""
     d = schema.width
     return Values(w.integers[:d], w.exponent), Values(w.integers[d:], w.exponent)
 

@@ -104,9 +104,9 @@ def _too_disputed(
     """Return the next client to remove for more than ``most`` disputes; None where there is none.
 
     It is the client with most disputes. Unless ``charged`` is None, its removal is *charged* to another party of its
-    disputes, once a client. Where all of these are charged already, one of them is removed instead. So whoever is
-    removed is in a pair of its own with another client, one of the two lies, and no more honest clients are removed
-    than there are liars. ``charged`` grows by the call.
+    disputes, once a client. Where all of these are charged already, one of them is removed instead. So each removed
+    client is in a pair with another client, no two pairs share a client, and each pair has a liar: no more honest
+    clients are removed than there are liars. ``charged`` grows by the call.
     """
 
     def most_disputed(clients: Iterable[int]) -> int:

@@ -268,7 +268,6 @@ class Client(Uploader):
         return [(_SERVER, self._answer_message(name, message))]
 
     def _answer_message(self, name: bytes, message: messages.ServerMessage) -> bytes:
-        """Process a message that was parsed, and store the answer."""
         state, step, row = self._state, self._state.step, STEPS[self._state.step]
         state.reply_to = name
         try:

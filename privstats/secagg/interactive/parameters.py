@@ -140,8 +140,8 @@ class Parameters:
     def fewest_listed(self) -> int:
         """The fewest clients on a list of survivors that a client signs.
 
-        ``min_survivors``; in version 4's random graphs more. There a lying server can leave out of the sum whoever is
-        in dispute with all its neighbours in it.
+        ``min_survivors``; in version 4's random graphs more. There a lying server can exclude from the sum any client
+        that is in dispute with all its neighbours in it.
         """
         if not self.disputes:
             return self.min_survivors

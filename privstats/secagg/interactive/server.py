@@ -245,7 +245,6 @@ class Server(ServerSteps):
         return verified(*public, advert=advert, transcript=transcript, weights=self._weights())
 
     def _is_self_key(self, owner: int) -> Callable[[bytes], bool]:
-        """Return a test that a key is that of ``owner``'s self-mask."""
         advert = self._state.adverts[owner]
         if isinstance(advert, messages.HybridAdvertise):
             return lambda key: is_self_key(key, self._state.dealings[owner], owner, self._state.transcript)

@@ -322,7 +322,6 @@ class LeaderSteps(Exclusive):
         return seal_state(state, key, role="leader", place=place_of(self.parameters, self.roster), entropy=entropy)
 
     def _complete(self, part: Part) -> Part:
-        """Return the part with all its boxes and bodies."""
         heads = {sender: replace(head, boxes=self._boxes(part, sender)) for sender, head in part.heads.items()}
         bodies = {sender: part.bodies.get(sender) or self._body(part, sender) for sender in part.heads}
         return replace(part, heads=heads, bodies=bodies, places={}, hashes={})

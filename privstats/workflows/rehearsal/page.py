@@ -324,7 +324,6 @@ def _of_persons(column: str) -> tuple[str, str, str]:
 
 
 def _words(file: Source) -> str:
-    """Return a file as a command takes it: its path, and how it is written."""
     return quote(file_of(file)) + options_of(file)
 
 

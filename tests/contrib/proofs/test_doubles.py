@@ -222,7 +222,7 @@ def test_7_two_queries_of_one_report_read_linear_forms_of_the_factor() -> None:
     (v, c), (u, d) = (query.grams[0] for query in queries)
     scaled = subtract(mul(one, np.full(columns, u, np.uint64)), mul(other, np.full(columns, v, np.uint64)))
     mixed = subtract(mul(c, np.full(len(c), u, np.uint64)), mul(d, np.full(len(d), v, np.uint64)))
-    assert scaled.tolist() == case.statement.grams[0].left(made.x, made.witness, mixed).tolist()
+    assert scaled.tolist() == case.statement.grams[0].multiply_transposed(made.x, made.witness, mixed).tolist()
 
 
 def test_8_a_helper_that_takes_its_signs_from_the_leader_tells_a_form_of_the_witness() -> None:
@@ -313,7 +313,7 @@ def test_12_a_query_never_reads_a_factor_or_a_bit_as_it_is(small: int, monkeypat
     query, gram = asked(statement, proof), statement.grams[0]
     bare = Query(tuple((0, c) for _, c in query.grams), query.point, query.weights)
     total = clear_answer(case, proof, made, bare)
-    assert total[: gram.columns].tolist() == gram.left(made.x, made.witness, bare.grams[0][1]).tolist()
+    assert total[: gram.columns].tolist() == gram.multiply_transposed(made.x, made.witness, bare.grams[0][1]).tolist()
     with pytest.raises(ValueError, match="not invertible"):  # at a node f is a bit, and there is no answer at all
         clear_answer(case, proof, made, Query(query.grams, 3, query.weights))
 

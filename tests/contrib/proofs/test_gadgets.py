@@ -46,8 +46,8 @@ def test_every_gram_is_complete_and_one_wrong_entry_of_its_product_is_seen(kind:
     x, w = made.x, made.witness
     for gram, sent in zip(made.statement.grams, made.products, strict=True):
         z, c, v = drawn(1, gram.columns), drawn(2, gram.rows), 12345
-        right, square = gram.right(x, w, z), dot(z, z)
-        answered = add(gram.left(x, w, c), mul(z, np.full(gram.columns, v, np.uint64)))
+        right, square = gram.multiply(x, w, z), dot(z, z)
+        answered = add(gram.multiply_transposed(x, w, c), mul(z, np.full(gram.columns, v, np.uint64)))
         across = 2 * v * dot(c, right) + v * v * square
         assert gram_accepts(GramAnswer(answered, (gram.form(x, w, sent, c) + across) % P))
         if gram.sent:

@@ -120,7 +120,7 @@ class Foreseeing(Lying):
         made, gram = super().attempt(told, secrets), self._statement.grams[0]
         v, c = query_of(self._statement, self.rho, secrets.context, secrets.sender).grams[0]
         sent = cut(self._statement, made.vector).grams[0]
-        w = add(gram.left(made.x, made.witness, c), mul(sent.mask, full(gram.columns, v)))
+        w = add(gram.multiply_transposed(made.x, made.witness, c), mul(sent.mask, full(gram.columns, v)))
         q = gram.form(made.x, made.witness, sent.product, c) + 2 * v * dot(c, sent.right) + v * v * sent.square
         square = sum(self._statement.lengths[0][:6]) - 1
         made.vector[square] = (int(made.vector[square]) + (dot(w, w) - q) * pow(v * v, -1, P)) % P
@@ -196,7 +196,7 @@ def test_17_a_helper_that_answers_two_queries_shows_linear_forms_of_the_factor(k
     totals = [add(each, leaders_own(run, message, rho)) for each, rho in zip(helped, rhos, strict=True)]
     found, lines = mixed(run, totals, rhos)
     assert kind is Memoryless
-    assert found.tolist() == run.parameters.statement.grams[0].left(*truth(run), lines).tolist()
+    assert found.tolist() == run.parameters.statement.grams[0].multiply_transposed(*truth(run), lines).tolist()
 
 
 def test_17_a_part_that_comes_again_after_the_next_one_gets_the_same_answer(monkeypatch) -> None:
@@ -261,9 +261,9 @@ def test_18_two_queries_to_two_helpers_read_the_factor_where_they_share_a_seed(k
     found, lines = mixed(run, [told(run, 1, asked[6])[VICTIM], told(run, 2, other)[VICTIM]], rhos)
     statement = run.parameters.statement
     body = cut(statement, words_in(inside(run.leader).state.parts[0].bodies[VICTIM][32:]))
-    known = statement.grams[0].left(body.x, body.w, lines)
+    known = statement.grams[0].multiply_transposed(body.x, body.w, lines)
     read = add(known, add(found, found))  # the body and twice the one share
-    assert (read.tolist() == statement.grams[0].left(*truth(run), lines).tolist()) is breaks
+    assert (read.tolist() == statement.grams[0].multiply_transposed(*truth(run), lines).tolist()) is breaks
 
 
 @pytest.mark.parametrize(("kind", "breaks"), [(OneSeed, True), (FieldStreams, False)])

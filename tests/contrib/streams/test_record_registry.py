@@ -173,13 +173,13 @@ def test_the_central_servers_list_is_proof_and_no_other_servers_is(tmp_path: Pat
     book.enter(["ash"])
     sent(book, 0, ["ash"])
     release = ps.Release(stream.first, ps.encoding.flatten(World().change(())), (1, 2, 3, 4))
-    refused(ps.LedgerError, "counts this client", book.left_out, 0, release, 1)
-    book.left_out(0, release, 0)
+    refused(ps.LedgerError, "counts this client", book.excluded_centrally, 0, release, 1)
+    book.excluded_centrally(0, release, 0)
     assert book.pending(1, ["ash"]).entering == ("ash",)
-    refused(ps.LedgerError, "settled already", book.left_out, 0, release, 0)
+    refused(ps.LedgerError, "settled already", book.excluded_centrally, 0, release, 0)
     for index, kind in enumerate((stream_of(plan=plan_of(model="distributed")), exact_stream(4))):
         other = registry(tmp_path, kind, f"other {index}")
-        refused(ps.LedgerError, "unless the model is central", other.left_out, 0, release, 0)
+        refused(ps.LedgerError, "unless the model is central", other.excluded_centrally, 0, release, 0)
 
 
 def split_stream() -> tuple[ps.Stream, list[ps.secagg.Identity]]:
