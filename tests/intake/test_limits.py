@@ -99,7 +99,7 @@ def _queries_over_folders(folder: Path) -> None:
         polars.DataFrame({"f0": values, "f1": values, "y": [0] * len(values)}).write_parquet(
             folder / f"{place}.parquet"
         )
-    with pytest.raises(DataError, match="give a folder of files by its path"):
+    with pytest.raises(DataError, match="Give a folder of files by its path"):
         ps.measure(SCHEMA, polars.scan_parquet(folder), "y", unreadable="leave out")
     read_alone = folder.rename(folder.with_suffix(".parquet"))
     records = RecordFile(read_alone, target="y").read(SCHEMA.feature_names, unreadable="leave out")

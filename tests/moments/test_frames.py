@@ -256,7 +256,7 @@ def test_a_table_is_read_in_batches_and_only_in_the_columns_that_are_asked_for(m
 
     original = frames._Dataset.batches
     monkeypatch.setattr(frames._Dataset, "batches", batches)
-    monkeypatch.setattr(frames._Dataset, "whole", None)
+    monkeypatch.setattr(frames._Dataset, "load", None)
     given = dataset.dataset(pa.table(COLUMNS).append_column("name", pa.array(["x"] * 5)))
     assert ps.measure(TABLE, given, "ill").records == 5
     assert [(sorted(names), rows) for names, rows in asked] == [(["age", "dose", "ill"], rows) for rows in (2, 2, 1)]

@@ -125,7 +125,7 @@ def test_noise_of_another_scale_law_or_tail_is_found(monkeypatch, wrong):
 
 def test_declared_noise_below_the_promise_is_an_objection_of_noise_and_budget(monkeypatch):
     assert not audit_pure_budget(pure_target(), seeded(1)).violated
-    monkeypatch.setattr("privstats.dp.pure.scales_of", lambda *_: {"N": 4096.0, "A": 4096.0, "D": 4096.0})
+    monkeypatch.setattr("privstats.dp.calibration.scales_of", lambda *_: {"N": 4096.0, "A": 4096.0, "D": 4096.0})
     for report in (audit_pure_budget(pure_target(), seeded(1)), audit_noise(pure_target(), seeded(3), trials=2)):
         assert report.violated
         assert any("leaves epsilon" in note for note in report.notes)
