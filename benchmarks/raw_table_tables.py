@@ -22,6 +22,7 @@ OURS, WHOLE = "signs and ramp", "whole"
 EBM, EBM_WHOLE = "DP-EBM", "DP-EBM, whole"
 _OURS, _RIVALS, _PROBABILITIES = "raw_tables.cells", "raw_tables.rivals", "raw_tables.probabilities"
 _LOSSES = "raw_tables.losses"
+_MEAN = "mean probability less the rate"
 _RARE = "AUC and log loss by the share of positives"
 _HALF, _DIM = "half for the counts", 5.0
 _TITLE, _ABOUT = "AUC: ", "tables"
@@ -207,6 +208,31 @@ def _probabilities(epsilon: float) -> Cells:
     return [["table", "rate", "ours: mean p less the rate", *(f"{way}: AUC, log loss" for way in ways)], *lines]
 
 
+def raw_tables_mean_probability() -> Cells:
+    """Where the mean probability departs from the rate: its parts, and what chance and noise explain."""
+    parts = ("rounds", "clip", "discriminant", "link")
+    head = ["table", "epsilon", "test records", "training records", *parts, "noise of a release", "as predicted"]
+    lines = []
+    for row in results("raw_tables.mean_probability")[_MEAN]:
+        means = [f"{_signed(row[name])} ± {_digits(row[f'{name}, se'])}" for name in ("tested", "trained")]
+        spreads = [_digits(row[name]) for name in ("noise", "predicted", "chance")]
+        lines.append([row["data"], _short(row["epsilon"]), *means, *(_signed(row[part]) for part in parts), *spreads])
+    return [[*head, "chance of the test records"], *lines]
+
+
+def raw_tables_corrections() -> Cells:
+    """Free corrections of the mean probability: the deviation, and the log loss less the recipe's."""
+    ways = {"newton": "Newton step", "weighted": "the step, weighted", "held": "mean score held"}
+    lines = []
+    for row in results("raw_tables.mean_probability")[_MEAN]:
+        cells = [
+            f"{_signed(row[f'{way}, gap'])}, {_lost(row[f'{way}, loss'])} ± {_lost(row[f'{way}, loss, se'])[1:]}"
+            for way in ways
+        ]
+        lines.append([row["data"], _short(row["epsilon"]), _signed(row["tested"]), *cells])
+    return [["table", "epsilon", "the recipe", *(f"{name}: deviation, log loss" for name in ways.values())], *lines]
+
+
 def raw_tables_rare() -> Cells:
     """Rounds, the discriminant and least squares where few records are positive."""
     ways = {"rounds": "RefinedSoftmax", "LDA": "LDA", "ridge": "RidgeClassifier"}
@@ -356,13 +382,18 @@ def _signed(value: float) -> str:
     return ("-" if value < 0 else "+") + _digits(abs(value))
 
 
+def _lost(value: float) -> str:
+    """A difference of log losses, which is smaller than others."""
+    return ("-" if value < 0 else "+") + f"{abs(value):.4f}".removeprefix("0")
+
+
 def _short(epsilon: float) -> str:
     return f"{epsilon:g}".removeprefix("0")
 
 
 TABLES: Tables = {
     **by_name(raw_tables_sets, raw_tables_others, raw_tables_cuts, raw_tables_dim, raw_tables_ramp, raw_tables_goals),
-    **by_name(raw_tables_rare),
+    **by_name(raw_tables_rare, raw_tables_mean_probability, raw_tables_corrections),
     "raw_tables_probabilities_at_one": partial(_probabilities, 1.0),
     "raw_tables_probabilities_at_three": partial(_probabilities, 3.0),
     "raw_tables_at_one": partial(_beside, 1.0),

@@ -22,9 +22,9 @@ from privstats.estimates.recipes import CAUTION, SoftmaxRecipe
 INTERCEPT = 0.1
 """a: the constant last entry of a whitened row, whose norm is 1 with it."""
 
-_MOMENTUM = 0.3
+MOMENTUM = 0.3
 _LEAST_CURVATURE = 1.5
-_LDA_SHARE = 0.15
+LDA_SHARE = 0.15
 _SPREAD = 0.3
 """Prior standard deviation of the logarithm of a refined softmax's temperature."""
 _PLACES = 1001
@@ -271,7 +271,7 @@ def _updated(
         noise,
         curvature,
         caution=CAUTION,
-        momentum=_MOMENTUM,
+        momentum=MOMENTUM,
         centred=True,
     )
 
@@ -303,7 +303,7 @@ def averaged(whitening: SoftmaxWhitening, weights: Array, coef: Array, intercept
     own, other = (float((np.square(X) * whitening.curvature).sum()) for X in (weights, L))
     if not other > 0:
         return weights
-    return np.asarray((1 - _LDA_SHARE) * weights + _LDA_SHARE * math.sqrt(own / other) * L)
+    return np.asarray((1 - LDA_SHARE) * weights + LDA_SHARE * math.sqrt(own / other) * L)
 
 
 def exact_gradient(rows: Array, y: NDArray[np.intp], weights: Array, clip: float) -> tuple[Array, float]:

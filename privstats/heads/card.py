@@ -140,6 +140,12 @@ def _probabilities(head: Any) -> Iterator[str]:
         yield "Probabilities are those of the model; they were not calibrated on records."
     if temperature not in (1.0, None):
         yield f"Probabilities were calibrated on the training records: scores are divided by {temperature:.3g}."
+    noise = getattr(head, "_mean_noise", None)  # a file does not hold it
+    if noise and getattr(head, "priors", None) == "counts":
+        yield (
+            f"{2 * noise:.2g} is about how far noise alone may move the mean probability of {head.classes_[1]} from "
+            "its rate (two standard deviations, within a factor of three). The clip's correction may add .03."
+        )
 
 
 def _has_rare(head: Any) -> bool:

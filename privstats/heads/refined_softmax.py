@@ -27,6 +27,7 @@ from privstats.estimates import denoise, recipes, softmax
 from privstats.estimates.clip_link import link_of
 from privstats.estimates.denoise import NoisyClassSums
 from privstats.estimates.discriminant import Priors, log_priors
+from privstats.estimates.mean_noise import mean_noise
 from privstats.estimates.softmax import temperature
 from privstats.heads.diagnostics import FewRecordsWarning, warn_of_few_records
 from privstats.heads.estimator import ClassHead, class_labels
@@ -118,6 +119,7 @@ class RefinedSoftmax(ClassHead):
         self.classes_, index = np.unique(y, return_inverse=True)
         self.preprocessing_, self.provenance_ = Preprocessing(features=X.shape[1]), EXACT
         self._means: Array | None = None
+        self._mean_noise: float | None = None
         return self._fit_rows(UnitNorm().apply(X), index)
 
     def fit_release(
@@ -164,7 +166,7 @@ class RefinedSoftmax(ClassHead):
         if isinstance(recipe, ModuleRounds):
             self._settle_module(recipe.network, whitening, states[-1], counts, len(states) - 1)
         else:
-            self._calibrate(recipe, have, whitening, _averaged(whitening, states[-1].weights, discriminant))
+            self._calibrate(recipe, have, whitening, states, discriminant)
             self._settle(whitening, states[-1].weights, discriminant, counts, len(states) - 1)
         provenance = Provenance.of([*before, *have])  # last: where no rule follows, an earlier one is still there
         self.provenance_ = replace(provenance, public=None if discriminant is None else discriminant.provenance_.public)
@@ -255,14 +257,29 @@ class RefinedSoftmax(ClassHead):
         """Apply the priors, and set the rule."""
         self.weights_ = network.published(state)
         self.temperature_, self.link_ = _NO_CALIBRATION
+        self._mean_noise = None
         return self._ruled(network.rule(whitening, state, self._shift(counts)), rounds, counts)
 
-    def _calibrate(self, recipe: Any, have: Sequence[Any], whitening: softmax.SoftmaxWhitening, weights: Array) -> None:
-        """Set the clip's link, for rows of ``Cells`` after a round, and the temperature of a calibration."""
+    def _calibrate(
+        self,
+        recipe: Any,
+        have: Sequence[Any],
+        whitening: softmax.SoftmaxWhitening,
+        states: Sequence[Any],
+        discriminant: Any,
+    ) -> None:
+        """Set the clip's link, for rows of ``Cells`` after a round, the temperature of a calibration, and, for the
+        card, the noise of the mean probability of two classes."""
         self.link_ = _NO_CALIBRATION[1]
         if len(have) > 1 and any(step.reads_cells for step in recipe.first.transform):
+            weights = _averaged(whitening, states[-1].weights, discriminant)
             self.link_ = link_of(whitening, recipe.sums(have[0]), weights, recipe.clip)
         self.temperature_ = recipe.temperature(have, self.link_[0])
+        self._mean_noise = None
+        if len(self.classes_) == _PAIR and len(states) > 1:
+            rounds = [(float(each.moments.k), float(each.sigma["g"])) for each in have[1 : len(states)]]
+            heat = self.link_[0] * self.temperature_
+            self._mean_noise = mean_noise(recipe.constants, recipe.sums(have[0]), whitening, states, rounds, heat)
 
     def _settle(
         self, whitening: softmax.SoftmaxWhitening, weights: Array, discriminant: Any, counts: Array, rounds: int

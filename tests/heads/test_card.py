@@ -57,6 +57,18 @@ def test_a_card_says_whether_probabilities_were_calibrated(tmp_path):
     assert f"calibrated on the training records: scores are divided by {head.temperature_:.3g}." in head.card()
 
 
+@pytest.mark.filterwarnings("ignore:.* records")
+def test_a_card_says_how_far_noise_may_move_the_mean_probability(tmp_path):
+    y = np.asarray(Y) % 2
+    head = heads.RefinedSoftmax(rounds=2).fit_private(
+        X, y, classes=(0, 1), **TERMS | {"clip_norm": 1.0, "expected_records": 60}
+    )
+    assert f"{2 * head._mean_noise:.2g} is about how far noise alone may move the mean probability of 1" in head.card()
+    head.save(tmp_path / "head")
+    for other in (heads.load(tmp_path / "head"), head.fit(X, y)):
+        assert "noise alone" not in other.card()
+
+
 def test_nothing_known_is_said_as_such_and_nothing_fitted_has_no_card():
     card = heads.LDA(priors=[0.2, 0.3, 0.5]).fit_release(class_release(X, Y)).card()
     assert "**unknown: the file does not state whether a promise covers it**" in card

@@ -1,0 +1,86 @@
+"""Standard deviation of the mean predicted probability under the noise of the releases, before any record is scored.
+
+The filter of a refined softmax is linear in the noise of every round, so the noise of the weights follows from gains
+and curvatures that the recipe knows. What the noise of the matrix B does to the map of the rows is not counted.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from privstats.estimates import softmax
+from privstats.estimates.denoise import Array, NoisyClassSums
+from privstats.estimates.filter_bank import Filter
+from privstats.estimates.recipes import CAUTION, SoftmaxRecipe
+from privstats.estimates.softmax import INTERCEPT, SoftmaxWhitening
+
+
+def mean_noise(
+    recipe: SoftmaxRecipe,
+    sums: NoisyClassSums,
+    whitening: SoftmaxWhitening,
+    states: Sequence[Filter],
+    rounds: Sequence[tuple[float, float]],
+    temperature: float = 1.0,
+) -> float:
+    """Return the standard deviation that noise alone gives the mean probability of the second of two classes.
+
+    A round's step is ``eta (G + e) / cur + .3 old``, and G grows by ``cur`` times what earlier noise did to the
+    weights. So the noise of the weights is a sum over rounds, whose factors follow from one pass. Noise moves the score
+    of the mean row by ``d'u``, and the mean probability by that times the mean of ``p (1 - p)``.
+
+    Args:
+        recipe, sums, whitening: the course's.
+        states: the filter after the first release and after every round.
+        rounds: kappa and the standard deviation of the gradient's entries, of every round.
+        temperature: what scores are divided by.
+
+    Example:
+        >>> from privstats.estimates.mean_noise import mean_noise
+        >>> def of(sigma):
+        ...     N, A = np.array([60.0, 40.0]), np.diag([60.0, 40.0])
+        ...     sums = NoisyClassSums(N, A, B=A, sigma=dict.fromkeys("NAB", sigma))
+        ...     recipe, whitening = SoftmaxRecipe(2, 2, 100, mu=5.0), SoftmaxWhitening.of(sums)
+        ...     states = [softmax.started(recipe, sums, whitening)]
+        ...     states.append(softmax.refined(recipe, sums, whitening, states[0], np.zeros((2, 3)), 40.0, sigma))
+        ...     return mean_noise(recipe, sums, whitening, states, [(40.0, sigma)])
+        >>> round(of(2.0) / of(1.0), 1), of(0.0)  # noise in proportion
+        (2.0, 0.0)
+    """
+    A = sums.A.sum(axis=0) @ whitening.vectors * (whitening.scale * whitening.stretch)
+    row = np.append(A / sums.records, INTERCEPT)
+    scale = softmax.hessian_scale(recipe, sums, rounds[-1][0])  # twice the mean of p (1 - p)
+    moved = _moved(recipe, sums, whitening, states, rounds)
+    spread = math.sqrt(2 * sum(float(np.square(each * row).sum()) for each in moved))
+    return (1 - softmax.LDA_SHARE) * (scale / 2) * spread / temperature
+
+
+def _moved(
+    recipe: SoftmaxRecipe,
+    sums: NoisyClassSums,
+    whitening: SoftmaxWhitening,
+    states: Sequence[Filter],
+    rounds: Sequence[tuple[float, float]],
+) -> list[Array]:
+    """Return what each release's noise did to the weights in the end, in standard deviations, each ``(k,)``."""
+    n, Kd = sums.records, whitening.curvature
+    stretched = sums.sigma["A"] * whitening.scale * whitening.stretch
+    noise = np.append(stretched, INTERCEPT * sums.sigma["N"]) / n
+    curvature = (1 / recipe.classes + recipe.ridge) * Kd
+    moved: list[Array] = []
+    last: list[Array] = []
+    for place, before in enumerate([recipe.prior_variance * Kd.mean() / Kd, *(each.variance for each in states[:-1])]):
+        if place:
+            kappa, sigma = rounds[place - 1]
+            noise, scale = np.full(len(Kd), sigma / n), softmax.hessian_scale(recipe, sums, kappa)
+            curvature = softmax.class_curvature(recipe, sums, whitening, states[place - 1], scale, (sigma / n) ** 2)
+        variance, curved = (np.atleast_2d(each).mean(axis=0) for each in (before, curvature))
+        gain = variance / ((1 + CAUTION) * variance + np.square(noise / curved))
+        steps = [gain * each + softmax.MOMENTUM * old for each, old in zip(moved, last, strict=True)]
+        steps.append(gain * noise / curved)
+        moved = [each - step for each, step in zip([*moved, np.zeros(len(Kd))], steps, strict=True)]
+        last = [(1 + CAUTION) * gain * step for step in steps]
+    return moved
