@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -139,15 +140,22 @@ class ClippedSums:
         """
         if not self.shrunk:
             return sums
-        factors, shifts = self.factors[owner], self.shifts[owner]
-        near = sums * np.where(factors > 0, np.ldexp(factors.astype(np.float64), -shifts), 1.0)[:, None]
-        cut = np.trunc(near)
-        doubt = cut == near
-        doubt[factors == 0] = False
-        if doubt.any():
-            row, entry = np.nonzero(doubt & (cut != 0))
-            cut[row, entry] = _scaled(sums[row, entry].astype(np.int64), factors[row], shifts[row])
+        real = self._real[owner, None]
+        cut = sums * real
+        np.trunc(cut, out=cut)
+        if max(-sums.min(initial=0.0), sums.max(initial=0.0)) * self.factors.max(initial=0) >= 2.0**53:
+            row, entry = np.nonzero((cut == sums * real) & (cut != 0) & (self.factors[owner, None] > 0))
+            own = owner[row]
+            cut[row, entry] = _scaled(sums[row, entry].astype(np.int64), self.factors[own], self.shifts[own])
         return np.asarray(cut)
+
+    def exact_factors(self, owner: NDArray[np.intp], most: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the factors of these vectors; 0 where the product with an integer up to ``most`` may be rounded."""
+        return np.where(most * self.factors[owner] < 2.0**53, self._real[owner], 0.0)
+
+    @cached_property
+    def _real(self) -> NDArray[np.float64]:
+        return np.where(self.factors > 0, np.ldexp(self.factors.astype(np.float64), -self.shifts), 1.0)
 
 
 def _root(ratio: Fraction) -> tuple[int, int]:
@@ -185,6 +193,7 @@ def weighted_square_norm(schema: Schema, vector: NDArray[np.int64], weights: Map
     )
 
 
+@lru_cache(maxsize=64)
 def _coefficient_of(schema: Schema, letter: str, weight: float) -> Fraction:
     """Return the weight of a squared step of a statistic; symmetric entries count twice."""
     return _coefficient(next(each for each in layout_of(schema).segments if each.statistic == letter), weight)

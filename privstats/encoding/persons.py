@@ -153,8 +153,15 @@ class AveragedSums:
 
     def of(self, sums: NDArray[np.float64], owner: NDArray[np.intp]) -> NDArray[np.float64]:  # noqa: ARG002  clips read it
         """Return the sums ``(n, entries)`` of persons as averages."""
-        quotients = sums / self.rows
-        return np.asarray(np.trunc(quotients, out=quotients))
+        return np.asarray(np.trunc(sums / self.rows))
+
+    def exact_factors(self, owner: NDArray[np.intp], most: NDArray[np.float64]) -> NDArray[np.float64]:  # noqa: ARG002
+        """Return m / 2**s, 0 for sums v beyond 2**25: m = floor(2**s / rows) + 1 and s such that v m / 2**s is exact.
+
+        It exceeds v / rows by less than the 1 / rows that separates a quotient from the next integer.
+        """
+        scale = 1 << 25 + self.rows.bit_length()
+        return np.where(most <= 1 << 25, (scale // self.rows + 1) / scale, 0.0)
 
 
 def _average(parts: tuple[Moments, ...], row: Any, rows: int) -> NDArray[np.int64]:

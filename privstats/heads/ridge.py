@@ -53,9 +53,9 @@ class Ridge(MultiOutputMixin, LinearRegressor):
             penalties, wiener and no weights at all by what each is estimated to risk; ``"auto"``, which is aggregate
             where the release carries noise and plain where it does not. One party alone pays nothing for a session, so
             :meth:`fit_private` of one target then refines the release by rounds, as :class:`RefinedRidge` does, at the
-            same charge, where ``expected_records`` is stated. The number is in the plans of rounds, so otherwise it
-            would have to be read from the records and treated as public. Another solver, or a penalty, applies to one
-            release.
+            same charge, where the number of records is public: ``expected_records`` is stated, or ``adjacency`` is
+            ``"replace-one"`` without ``max_records``. The number is in the plans of rounds, so otherwise it would have
+            to be read from the records and treated as public. Another solver, or a penalty, applies to one release.
         penalty: a number >= 0, ``"gcv"``, ``"evidence"`` (marginal likelihood), ``"folds"`` (fold sums), or ``"auto"``:
             evidence where there is noise, else folds where the release has them, else GCV.
         fit_intercept: centre records in :meth:`fit`. A release is centred where its transform ends in a
@@ -133,7 +133,8 @@ class Ridge(MultiOutputMixin, LinearRegressor):
 
     def _fit_under(self, promise: Promise, X: Any, y: Any, target_bound: float) -> Self:
         stated, plain = promise.expected_records is not None, (self.solver, self.penalty) == ("auto", "auto")
-        if stated and plain and (isinstance(y, str) or np.ndim(y) == 1):
+        public = stated or (promise.adjacency == "replace-one" and promise.max_records is None)
+        if public and plain and (isinstance(y, str) or np.ndim(y) == 1):
             return self._refined(promise, X, y, target_bound)
         if stated and not promise.declared:
             raise HeadError(

@@ -75,14 +75,8 @@ class CpuAccumulator:
     def moments(self) -> Moments:
         """The exact moments of everything added; the accumulator cannot be used again."""
         self._flush()
-        report = ClipReport(
-            records=int(self._norm_counts.sum()),
-            clipped=self._clipped,
-            targets_clipped=self._targets_clipped,
-            norm_counts=tuple(self._norm_counts.tolist()),
-            energy=self._energy,
-            features=self._schema.features,
-        )
+        counts, beside = tuple(self._norm_counts.tolist()), self._targets_clipped
+        report = ClipReport(sum(counts), self._clipped, beside, counts, self._energy, self._schema.features)
         moments: Moments = self._sums.moments(report)
         return moments
 
@@ -253,7 +247,8 @@ def terms_on_grid(schema: RecordSchema, X: Any, y: Any, *_: Any) -> RecordTerms:
         seen.append(seen_in(schema, targets))
         accumulator.add(*map(dense, observed(schema, rows, targets)))
     report: Any = accumulator.moments()
-    grid = np.concatenate([np.empty((0, schema.features)), *collected.rows])
+    chunks = collected.rows
+    grid = chunks[0] if len(chunks) == 1 else np.concatenate([np.empty((0, schema.features)), *chunks])
     beside = np.concatenate(collected.beside) if collected.beside else np.empty((0, getattr(schema, "targets", 1)))
     terms = _of_folds(schema, grid, beside) if isinstance(schema, RidgeSchema) else _of_classes(schema, grid, beside)
     return RecordTerms(np.concatenate([np.empty(0, np.bool_), *seen]), tuple(terms), {"clip_report": report})

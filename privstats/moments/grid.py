@@ -320,8 +320,12 @@ class ExactSum:
         self._bound = bound
         self._pending = self._records = 0
 
-    def admit(self, rows: int) -> None:
+    def admit(self, rows: int, counted: int | None = None) -> None:
         """Announce ``rows`` more records, at most ``exact_rows(bound)``, before they are added to ``partial``.
+
+        Args:
+            rows: how many terms are added.
+            counted: as how many records they count in the total; None: as many.
 
         Raises:
             DataError: the totals could pass 2**63.
@@ -329,7 +333,7 @@ class ExactSum:
         if self._pending + rows > exact_rows(self._bound):
             self._empty()
         self._pending += rows
-        self._records += rows
+        self._records += rows if counted is None else counted
         require_room(self._records, self._bound)
 
     def result(self, *, symmetric: bool = False) -> NDArray[np.int64]:

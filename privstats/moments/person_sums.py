@@ -7,7 +7,7 @@ exactly. Where rounding might decide a factor or an entry, integers decide it.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from privstats.moments.grid import require_known
+from privstats.moments.grid import ExactSum, add_gram, require_known
 from privstats.moments.record_sums import Product, RecordTerms, Term
 from privstats.schema import COUNT_SCALE, Schema
 from privstats.schema.base import Statistic
@@ -23,8 +23,9 @@ from privstats.schema.base import Statistic
 _EXACT = 1 << 53
 # Persons with more rows are summed one by one, which is cheap at that size.
 _MAX_BATCHED_ROWS = 1 << 10
-_TILE = 1 << 18  # entries of persons' sums in memory at once
+_TILE = 1 << 19  # entries of persons' sums in memory at once
 _FORMED = 1 << 16  # entries of products of rows in memory at once; they are used while they are cached
+_SIDE = 32  # rows of a strip of such products, which omits the columns after it
 
 Whole = NDArray[np.float64]
 """Integers stored as float64."""
@@ -53,6 +54,12 @@ class Cut(Protocol):
 
     def of(self, sums: Whole, owner: NDArray[np.intp]) -> Whole:
         """Return the clipped sums of these persons, ``(n, entries)``, truncated toward zero."""
+
+    def exact_factors(self, owner: NDArray[np.intp], most: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return these persons' factors, ``(n,)``: :meth:`of` is the truncated product with every sum up to ``most``.
+
+        The product is exact in float64. Where no such factor is known, it is 0.
+        """
 
 
 class ManyClip(Protocol):
@@ -86,10 +93,7 @@ class PersonSums:
         self.records = self.counted = self.shrunk = 0
         self._schema, self._clip = schema, clip
         self._rows = {row.letter: row for row in schema.sent}
-        shapes = {s: (row.blocks(schema.sizes), math.prod(row.block(schema.sizes))) for s, row in self._rows.items()}
-        self._partial = {letter: np.zeros(shape) for letter, shape in shapes.items()}
-        self._total = {letter: np.zeros(shape, np.int64) for letter, shape in shapes.items()}
-        self._pending = 0
+        self._sums = {s: ExactSum(row.shape(schema.sizes), _most(schema)) for s, row in self._rows.items()}
 
     def add(self, terms: RecordTerms, persons: NDArray[np.intp]) -> None:
         """Add all rows of further persons, at most :func:`rows_at_once` rows each.
@@ -103,19 +107,16 @@ class PersonSums:
             return
         sizes_of = np.bincount(owner)[owner]
         order = np.lexsort((owner, sizes_of))
-        most = self._clip.most_records(self._schema)
         ends = np.flatnonzero(np.diff(sizes_of[order], append=0)) + 1
         for start, end in zip([0, *ends[:-1].tolist()], ends.tolist(), strict=True):
             rows = int(sizes_of[order[start]])
             for tile in self._tiles(order[start:end], rows):
                 self._add(terms.at(tile), len(tile) // rows, rows)
-                self.counted += len(tile) // rows * min(rows, most)
         self.records += len(owner)
 
     def result(self) -> dict[str, NDArray[np.int64]]:
         """Return the sums by letter, blocks first."""
-        self._empty()
-        return {s: each.reshape(self._rows[s].shape(self._schema.sizes)) for s, each in self._total.items()}
+        return {s: each.result(symmetric=self._rows[s].symmetric) for s, each in self._sums.items()}
 
     def _tiles(self, order: NDArray[np.intp], rows: int) -> Iterator[NDArray[np.intp]]:
         """Yield the rows of complete persons whose sums together fit a tile, without sums that are formed later."""
@@ -125,24 +126,16 @@ class PersonSums:
         yield from (order[start : start + step] for start in range(0, len(order), step))
 
     def _add(self, terms: list[Term], persons: int, rows: int) -> None:
-        self._admit(persons * rows)
+        counted = persons * min(rows, self._clip.most_records(self._schema))
+        for each in self._sums.values():
+            each.admit(persons * rows, counted)
         parts = [part for term in terms for part in _parts(self._rows, term, persons, rows)]
         require_known(self._rows, {part.letter for part in parts})
         cut = self._clip.cut(self._schema, rows, _Squares(parts, persons))
-        self.shrunk += cut.shrunk
+        self.counted, self.shrunk = self.counted + counted, self.shrunk + cut.shrunk
         for part in parts:
-            part.add(self._partial[part.letter], cut)
-
-    def _admit(self, records: int) -> None:
-        if (self._pending + records) * _most(self._schema) >= _EXACT:
-            self._empty()
-        self._pending += records
-
-    def _empty(self) -> None:
-        for letter, partial in self._partial.items():
-            self._total[letter] += partial.astype(np.int64)
-            partial[:] = 0.0
-        self._pending = 0
+            blocks = self._rows[part.letter].blocks(self._schema.sizes)
+            part.add(self._sums[part.letter].partial.reshape(blocks, -1), cut)
 
 
 def _held(row: Statistic, sizes: Mapping[str, int], rows: int) -> int:
@@ -177,39 +170,57 @@ class _Part:
         return lines + (lines if self.formed else self.sums.shape[-1]) + blocks
 
     def squares(self, persons: int) -> NDArray[np.float64]:
-        """Return each person's squared length; products of rows are measured by the rows' scalar products."""
-        lines = self.sums @ self.sums.transpose(0, 2, 1) if self.formed else self.sums
+        """Return each person's squared length."""
+        lines = self._lines(slice(None))
         each = np.vecdot(lines, lines).reshape(len(lines), -1).sum(axis=1)
         return np.asarray(each if self.owner is None else np.bincount(self.owner, each, minlength=persons), np.float64)
 
     def exactly(self, person: int) -> int:
         """Return one person's squared length as an exact integer."""
         own = slice(person, person + 1) if self.owner is None else np.flatnonzero(self.owner == person)
-        return sum(int(entry) ** 2 for entry in self._integers(own).reshape(-1).tolist())
+        return sum(int(entry) ** 2 for entry in self._lines(own).reshape(-1).tolist())
+
+    def _lines(self, where: Any) -> Whole:
+        """Return integers with the squared length of the sums: of products of rows, the rows' scalar products."""
+        lines = self.sums[where]
+        return np.asarray(lines @ lines.transpose(0, 2, 1) if self.formed else lines)
 
     def add(self, total: Whole, cut: Cut) -> None:
-        """Add the clipped sums to a total, ``(blocks, entries)``."""
-        step = max(1, _FORMED // total.shape[1]) if self.formed else len(self.sums)
-        for start in range(0, len(self.sums), step):
-            at = slice(start, min(start + step, len(self.sums)))
-            owner = np.arange(at.start, at.stop) if self.owner is None else self.owner[at]
-            clipped = cut.of(self._integers(at), owner)
-            if self.block is None:
-                total[0] += clipped.sum(axis=0)
-            else:
-                _add_apart(total, clipped, self.block[at])
+        """Add the clipped sums to a total, ``(blocks, entries)``; of formed ones at least the lower triangles."""
+        owner = np.arange(len(self.sums)) if self.owner is None else self.owner
+        block = np.zeros(len(owner), np.intp) if self.block is None else self.block
+        if not self.formed:
+            _add_apart(total, cut.of(self.sums.reshape(len(owner), -1), owner), block)
+            return
+        factors = cut.exact_factors(owner, np.square(self.sums).sum(axis=1).max(axis=1))
+        for each in np.unique(block).tolist():
+            into, of_block = total[each].reshape(self.sums.shape[2:] * 2), block == each
+            add_gram(self.sums[of_block & (factors == 1)].reshape(-1, len(into)), into)
+            exact = np.flatnonzero(of_block & (factors > 0) & (factors != 1))
+            rest = np.flatnonzero(of_block & (factors == 0))
+            rows, by = self.sums[exact], factors[exact, None, None]
+            _add_products(into, rows, rows * by, exact, lambda sums, _: np.trunc(sums, out=sums))
+            _add_products(into, self.sums[rest], self.sums[rest], owner[rest], cut.of)
 
-    def _integers(self, where: Any) -> Whole:
-        rows = self.sums[where]
-        if self.formed:
-            rows = np.ascontiguousarray(rows.transpose(0, 2, 1)) @ rows
-        return np.asarray(rows.reshape(len(rows), -1))
+
+def _add_products(into: Whole, left: Whole, right: Whole, owner: NDArray[np.intp], clip: Any) -> None:
+    """Add each person's products of rows ``(n, m, d)``, clipped: at least their lower triangle."""
+    for start in range(0, len(into), _SIDE):
+        side = slice(start, start + _SIDE)
+        strip = into[side, : side.stop]
+        step = max(1, _FORMED // strip.size)
+        for first in range(0, len(left), step):
+            at = slice(first, first + step)
+            products = left[at, :, side].transpose(0, 2, 1) @ right[at, :, : side.stop]
+            strip += clip(products.reshape(len(products), -1), owner[at]).sum(axis=0).reshape(strip.shape)
 
 
 def _add_apart(total: Whole, rows: Whole, block: NDArray[np.intp]) -> None:
-    present, place = np.unique(block, return_inverse=True)
-    members = csr_array((np.ones(len(rows)), place.reshape(-1), np.arange(len(rows) + 1)), (len(rows), len(present)))
-    total[present] += np.asarray(members.T @ rows)
+    """Add each row to its block."""
+    present = np.bincount(block, minlength=len(total)) > 0
+    place = np.cumsum(present)[block] - 1
+    members = csr_array((np.ones(len(rows)), place, np.arange(len(rows) + 1)), (len(rows), np.count_nonzero(present)))
+    total[present] += members.T @ rows
 
 
 class _Squares:
@@ -224,15 +235,15 @@ class _Squares:
         return 2.0**-52 * (16 + sum(each.roundings for each in self._parts))
 
     def of_all(self) -> Mapping[str, NDArray[np.float64]]:
-        result: dict[str, NDArray[np.float64]] = {}
-        for each in self._parts:
-            result[each.letter] = result.get(each.letter, np.zeros(self._persons)) + each.squares(self._persons)
-        return result
+        return self._by_letter(lambda part: part.squares(self._persons))
 
     def exactly(self, person: int) -> Mapping[str, int]:
-        result: dict[str, int] = {}
+        return self._by_letter(lambda part: part.exactly(person))
+
+    def _by_letter(self, square: Callable[[_Part], Any]) -> dict[str, Any]:
+        result: dict[str, Any] = {}
         for each in self._parts:
-            result[each.letter] = result.get(each.letter, 0) + each.exactly(person)
+            result[each.letter] = result.get(each.letter, 0) + square(each)
         return result
 
 
@@ -248,7 +259,7 @@ def _parts(rows_of: Mapping[str, Statistic], term: Term, persons: int, rows: int
     starts = np.flatnonzero((np.diff(owner, prepend=-1) != 0) | (np.diff(blocks, prepend=-1) != 0))
     for letter, (left, right) in term.products.items():
         if right is None:
-            sums = np.add.reduceat(left[order], starts, axis=0)
+            sums = csr_array((np.ones(len(order)), order, np.append(starts, len(order)))) @ left
             yield _Part(letter, _in_steps(sums, rows_of[letter].factor), owner[starts], blocks[starts])
             continue
         lengths = np.diff(starts, append=len(left))

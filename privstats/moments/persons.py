@@ -21,7 +21,7 @@ from privstats.errors import DataError, UnreadableRecordsWarning
 from privstats.intake.tables import Codes, is_list, table_of
 from privstats.moments.base import Moments, readonly_array, require_room
 from privstats.moments.clip_report import ClipReport
-from privstats.moments.person_sums import Cut, PersonSums, Squares, rows_at_once
+from privstats.moments.person_sums import ManyClip, PersonSums, rows_at_once
 from privstats.moments.readable import LeftOut
 from privstats.moments.record_sums import RecordTerms
 from privstats.progress import progress_bar
@@ -41,22 +41,16 @@ ByRecord: TypeAlias = Callable[[Any, Any], tuple[RecordTerms, LeftOut]]
 """From X and y to each record's contribution, and the records that were left out."""
 
 
-class Clip(Protocol):
+class Clip(ManyClip, Protocol):
     """The bound on one person's contribution: ``plan.person_clip``."""
 
     @property
     def records(self) -> float:
         """Maximum number of rows for which a person counts in full."""
 
-    def most_records(self, schema: Schema) -> int:
-        """Return the number of records that bounds a person's contribution, from public values alone."""
-
     @property
     def averaged(self) -> bool:
         """Whether a person adds the average of all rows, and counts as one record."""
-
-    def cut(self, schema: Schema, rows: int, squares: Squares) -> Cut:
-        """Clip the sums of many persons with ``rows`` rows each, as ``clipped`` does for one person."""
 
     def clipped(self, *parts: Moments) -> tuple[dict[str, Any], bool]:
         """Return one person's contribution by letter in wire steps, and whether it was shrunk, from all rows'
@@ -169,21 +163,21 @@ def of_persons(
     order, sizes = _by_size(codes)
     few = int(sizes[sizes <= clip.records].sum())
     first, left_out = summed(*rows_at(X, y, np.sort(order[:few])))
-    total = _Total(first)
+    total = _Total(first, clip)
     X = Codes(X.codes, {}) if isinstance(X, Codes) else X  # its unreadable values were counted with the first
     order, sizes = order[few:], sizes[sizes > clip.records]
     with progress_bar("persons", len(sizes), at_once=progress and bool(len(sizes))) as advance:
         for rows, of_each in _windows(order, sizes, first.schema):
             if len(of_each) == 1 and len(rows) > rows_at_once(first.schema):
                 person, unread = _one_person(X, y, rows, first.schema, summed)
-                total.add(person, clip)
+                total.add(person)
             else:
                 terms, unread = by_record(*rows_at(X, y, rows))
-                total.add_many(terms, np.repeat(np.arange(len(of_each)), of_each), clip)
+                total.add_many(terms, np.repeat(np.arange(len(of_each)), of_each))
             left_out += unread
             advance(len(of_each))
     _warn_of_ids_like_others(int((codes == LIKE_ANOTHER).sum()))
-    result = replace(total.moments(clip), persons=int(codes.max(initial=-1)) + 1)
+    result = replace(total.moments(), persons=int(codes.max(initial=-1)) + 1)
     return result, left_out, int((codes < 0).sum())
 
 
@@ -218,43 +212,38 @@ def _one_person(
 class _Total:
     """Sums in wire steps: first of the rows that count in full, then of all other persons."""
 
-    def __init__(self, first: Moments) -> None:
-        self._schema, self._records, self._shrunk = first.schema, first.records or 0, 0
-        self._counted = self._records
+    def __init__(self, first: Moments, clip: Clip) -> None:
+        self._schema, self._clip, self._many = first.schema, clip, PersonSums(first.schema, clip)
+        self._many.records = self._many.counted = first.records or 0
         self._arrays = {row.letter: first.sums(row) * row.factor for row in first.schema.sent}
-        self._many: PersonSums | None = None
         self._reports = {name: getattr(first, name, None) for name in _REPORTS}
 
-    def add(self, person: tuple[Moments, ...], clip: Clip) -> None:
+    def add(self, person: tuple[Moments, ...]) -> None:
         """Add all rows of one more person."""
-        arrays, shrunk = clip.clipped(*person)
+        arrays, shrunk = self._clip.clipped(*person)
         for letter, array in arrays.items():
             self._arrays[letter] += array
         rows = sum(part.records or 0 for part in person)
-        self._records, self._shrunk = self._records + rows, self._shrunk + shrunk
-        self._counted += min(rows, clip.most_records(self._schema))
+        self._many.records, self._many.shrunk = self._many.records + rows, self._many.shrunk + shrunk
+        self._many.counted += min(rows, self._clip.most_records(self._schema))
         for part, name in product(person, _REPORTS):
             self._reports[name] = _both(self._reports[name], getattr(part, name, None))
 
-    def add_many(self, terms: RecordTerms, persons: NDArray[np.intp], clip: Clip) -> None:
+    def add_many(self, terms: RecordTerms, persons: NDArray[np.intp]) -> None:
         """Add all rows of further persons: the rows' contributions, and the person of each read row."""
-        self._many = self._many or PersonSums(self._schema, clip)
         self._many.add(terms, persons)
         for name in _REPORTS:
             self._reports[name] = _both(self._reports[name], terms.reports.get(name))
 
-    def moments(self, clip: Clip) -> PersonMoments:
+    def moments(self) -> PersonMoments:
         """Return the sums over all persons."""
-        if (many := self._many) is not None:
-            for letter, array in many.result().items():
-                self._arrays[letter] += array
-            self._records, self._counted = self._records + many.records, self._counted + many.counted
-            self._shrunk += many.shrunk
-        require_room(self._counted, self._schema.bound)
+        many = self._many
+        require_room(many.counted, self._schema.bound)
+        arrays = {letter: self._arrays[letter] + array for letter, array in many.result().items()}
         clips, edges = (self._reports[name] for name in _REPORTS)
-        rows = {"records": self._records, "counted": self._counted}
-        rest: Any = {**rows, "shrunk": self._shrunk, "clip_report": clips, "edge_report": edges}
-        return PersonMoments(self._schema, self._arrays, clip, **rest)
+        rows = {"records": many.records, "counted": many.counted}
+        rest: Any = {**rows, "shrunk": many.shrunk, "clip_report": clips, "edge_report": edges}
+        return PersonMoments(self._schema, arrays, self._clip, **rest)
 
 
 _REPORTS = ("clip_report", "edge_report")

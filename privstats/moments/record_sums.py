@@ -86,9 +86,10 @@ class RecordTerms:
         readable[read] = self.kept
         return replace(self, kept=readable)
 
-    def at(self, where: NDArray[np.intp]) -> list[Term]:
+    def at(self, where: Any) -> list[Term]:
         """Return the terms of some of the records in the sums; rows that several letters share stay shared."""
         selected: dict[int, Any] = {id(None): None}
+        where = slice(where[0], where[-1] + 1) if (np.diff(where) == 1).all() else where
 
         def some(array: Any) -> Any:
             if id(array) not in selected:
@@ -96,10 +97,7 @@ class RecordTerms:
             return selected[id(array)]
 
         return [
-            Term(
-                {letter: (some(left), some(right)) for letter, (left, right) in each.products.items()},
-                some(each.blocks),
-            )
+            Term({s: (some(left), some(right)) for s, (left, right) in each.products.items()}, some(each.blocks))
             for each in self.terms
         ]
 
@@ -110,11 +108,8 @@ def _joined(terms: tuple[Term, ...]) -> Term:
     def joined_arrays(arrays: list[Any]) -> Any:
         return None if arrays[0] is None else joined.setdefault(tuple(map(id, arrays)), np.concatenate(arrays))
 
-    products = {
-        letter: (
-            joined_arrays([each.products[letter][0] for each in terms]),
-            joined_arrays([each.products[letter][1] for each in terms]),
-        )
+    products: Any = {
+        letter: tuple(joined_arrays([each.products[letter][side] for each in terms]) for side in (0, 1))
         for letter in terms[0].products
     }
     return Term(products, joined_arrays([each.blocks for each in terms]))

@@ -166,6 +166,10 @@ def test_one_party_alone_refines_its_ridge_by_rounds_at_the_same_charge(declared
     if not declared:  # a number that would be read off the records stands in no plan
         del terms["expected_records"]
         assert ps.heads.Ridge().fit_private(X, goals, **terms).solver_ == "aggregate"
+        swapped = {**terms, "adjacency": "replace-one"}  # all data sets have the same number of records
+        found = ps.heads.Ridge().fit_private(X, goals, **swapped)
+        assert (found.solver_, found.provenance_.assumed_public) == ("rounds", ())
+        assert ps.heads.Ridge().fit_private(X, goals, **swapped, max_records=N).solver_ == "aggregate"
     single = ps.heads.Ridge(solver="aggregate").fit_private(X, goals, **terms)
     assert single.release_.plan.schema.task == "ridge"
     assert single.provenance_.epsilon == pytest.approx(found.provenance_.epsilon, rel=1e-6)

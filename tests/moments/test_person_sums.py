@@ -15,6 +15,7 @@ from scipy.sparse import csr_array
 import privstats as ps
 from privstats.encoding import PersonAverage, flatten
 from privstats.encoding.client_clip import ClippedSums, clip_vector
+from privstats.encoding.persons import AveragedSums
 from privstats.errors import RecordError, SchemaError
 from privstats.moments import PersonMoments, accumulators, exact_moments, kind_of, person_sums, persons
 from privstats.moments.readable import by_record
@@ -27,7 +28,8 @@ from tests.schema.samples import SCHEMAS
 CLIPS = (1.0, 2.5, "average")
 SUMMED = (*(schema for schema in SCHEMAS if not schema.refuses_persons(averaged=True)), EFFECT, OVERLAP,
     ps.RidgeSchema(4, clip_norm=1.0, target_bound=2.0, folds=3), ps.ClassSchema(3, 4, "NAB", 1.0, grid_bits=20),
-    ps.ClassSchema(3, 4, "NABD", 1.0, nonnegative=True, grid_bits=3))  # fmt: skip
+    ps.ClassSchema(3, 4, "NABD", 1.0, nonnegative=True, grid_bits=3),
+    ps.ClassSchema(2, 40, "NAB", 1.0), ps.ClassSchema(3, 33, "NAS", 1.0, grid_bits=9))  # fmt: skip
 ONE_BY_ONE = tuple(
     pytest.param(each, marks=pytest.mark.ci) if getattr(each, "module", None) else each for each in SUMMED
 )
@@ -163,6 +165,34 @@ def test_a_clip_of_many_vectors_is_that_of_each(seed: int, bits: int, error: flo
     assert found.shrunk == sum(one.shrink < 1 for one in each)
     for row, one in zip(cut, each, strict=True):
         np.testing.assert_array_equal(row.astype(np.int64), one.vector)
+
+
+@given(seed=st.integers(0, 2**32), bits=st.integers(1, 52), norm=st.sampled_from([2.0**-9, 1.0, 2.0, 2.0**20]))
+def test_an_exact_factor_truncates_every_sum_up_to_its_limit_as_integers_do(seed: int, bits: int, norm: float) -> None:
+    schema, rng = ps.ClassSchema(2, 3, "NAB", 1.0), np.random.default_rng(seed)
+    flat = rng.integers(-(2**bits), 2**bits + 1, (6, 14))
+    weights, squares = {"N": 0.3, "A": 1.0, "B": 2.0}, {"N": slice(0, 2), "A": slice(2, 8), "B": slice(8, 14)}
+    exact = [{s: int((row[w].astype(object) ** 2).sum()) for s, w in squares.items()} for row in flat]
+    floats = {s: np.array([float(each[s]) for each in exact]) for s in squares}
+    cut = ClippedSums.by_squares(schema, floats, weights, norm, 2.0**-48, lambda place: exact[place])
+    factors = cut.exact_factors(np.arange(6), np.abs(flat).max(axis=1).astype(np.float64))
+    assert bits > 20 or (factors > 0).all()
+    for row, factor, t, k in zip(flat, factors, cut.factors, cut.shifts, strict=True):
+        if factor:
+            want = [int(v) if t == 0 else int(np.sign(v)) * (abs(int(v)) * int(t) >> int(k)) for v in row]
+            assert np.trunc(row * factor).tolist() == want
+
+
+@given(rows=st.integers(1, 1024), seed=st.integers(0, 2**32))
+def test_an_exact_factor_divides_every_sum_up_to_its_limit_as_integers_do(rows: int, seed: int) -> None:
+    """Also multiples of the number of rows and their neighbours, where a rounded quotient would be one off."""
+    most = 1 << 25
+    whole = np.random.default_rng(seed).integers(0, most // rows, 200) * rows
+    sums = np.concatenate([whole - 1, whole, whole + 1, [most, most - 1]]).clip(0, most)
+    factor = AveragedSums(rows).exact_factors(np.zeros(1, np.intp), np.array([float(most)]))[0]
+    np.testing.assert_array_equal(np.trunc(sums * factor), sums // rows)
+    np.testing.assert_array_equal(np.trunc(-sums * factor), -(sums // rows))
+    assert AveragedSums(rows).exact_factors(np.zeros(1, np.intp), np.array([most + 1.0]))[0] == 0
 
 
 def test_what_a_person_adds_is_the_same_beside_persons_of_other_rows_and_types() -> None:
