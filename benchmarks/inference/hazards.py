@@ -108,11 +108,13 @@ def _each(
 ) -> dict[str, Callable[[], Rows]]:
     """A table for every cell, so that each can be run alone."""
     return {
-        f"{title}: {records:,} persons, epsilon {epsilon:g}": lambda records=records, epsilon=epsilon: [  # type: ignore[misc]
-            row(records, epsilon, runs)
-        ]
+        f"{title}: {records:,} persons, epsilon {epsilon:g}": partial(_only, row, records, epsilon, runs)
         for records, epsilon in cells
     }
+
+
+def _only(row: Callable[[int, float, int], Row], records: int, epsilon: float, runs: int) -> Rows:
+    return [row(records, epsilon, runs)]
 
 
 def _stretched(
