@@ -66,6 +66,8 @@ STRETCHED = [
 CAUSES = [(5_000, 3.0), (5_000, 8.0), (20_000, 1.0), (20_000, 8.0)]
 SMOKING, ENDED = ("never", "former", "current"), ("seen", "relapse", "death")
 STRATA = [(5_000, 8.0), (20_000, 1.0), (20_000, 3.0), (20_000, 8.0)]
+COLUMNS = [(5_000, 3.0), (5_000, 8.0), (20_000, 1.0), (20_000, 8.0)]
+SPLIT, LATER = 12, 0.8  # month and log ratio: by how much that of age rises there
 STEPS = 40
 FINEST = 20
 
@@ -86,12 +88,33 @@ def tables(options: argparse.Namespace) -> Tables:
             for place, (world, how) in enumerate(LEAVING.items())
         },
         "one cause of two, a column of three texts": lambda: [by_cause(*cell, runs) for cell in CAUSES[some]],
-        "two strata, one baseline each": lambda: [by_stratum(*cell, runs) for cell in STRATA[some]],
+        **_each("two strata, one baseline each", by_stratum, STRATA[some], runs),
         "beside Cox's model": lambda: list(beside_cox()),
+        **_each("each column's proportionality, ratios that stay", partial(by_column, 0.0), COLUMNS[some], runs),
+        **_each(
+            "each column's proportionality, a ratio of age that rises",
+            partial(by_column, LATER),
+            COLUMNS[some],
+            -(-runs // 4),
+        ),
     }
     for title, rows in groups.items():
         if options.only in title:
             yield title, rows()
+
+
+def _each(
+    title: str, row: Callable[[int, float, int], Row], cells: Sequence[tuple[int, float]], runs: int
+) -> dict[str, Callable[[], Rows]]:
+    """A table for every cell, so that each can be run alone."""
+    return {
+        f"{title}: {records:,} persons, epsilon {epsilon:g}": partial(_only, row, records, epsilon, runs)
+        for records, epsilon in cells
+    }
+
+
+def _only(row: Callable[[int, float, int], Row], records: int, epsilon: float, runs: int) -> Rows:
+    return [row(records, epsilon, runs)]
 
 
 def _stretched(
@@ -241,6 +264,49 @@ def by_stratum(records: int, epsilon: float, runs: int) -> Row:
     worst = found["worst parameter"] or 0.0
     checks = {"check told": float(tests[0] / runs), "proportionality rejects": float(tests[1] / runs)}
     return {"records": records, "epsilon": epsilon, **found, **ends(round(worst * runs), runs), **checks}
+
+
+def by_column(later: float, records: int, epsilon: float, runs: int) -> Row:
+    """How often the test of every column is told, and rejects at .05; arms leave at 5 % and 1 % a month.
+
+    The log ratio of age is ``later`` higher from month 12 on, that of the arm stays.
+    """
+    schema = ps.HazardSchema(
+        3,
+        3**0.5,
+        bins=ps.Bins("months", tuple(range(0, round(FOLLOWED) + 1, 6))),
+        event="died",
+        feature_names=("arm", "age"),
+        transform=(Centre((0.5, 0.0)), Scale((0.5, 1.0)), ConstantFeature(1.0)),
+        times="continuous",
+    )
+    cohort = ps.Cohort(CLIENTS, CLIENTS, 2 * records)
+    course = ps.Hazard.start(schema, cohort, promise(epsilon), by="arm", early_bins=SPLIT // 6)
+    told, rejected = np.zeros(2), np.zeros(2)
+    for run in range(runs):
+        chance = np.random.default_rng([records, round(10 * epsilon), round(10 * later), run])
+        arm, age = chance.integers(0, 2, records), chance.uniform(-1, 1, records)
+        early = BASE * np.exp(0.5 * arm + AGE * age)
+        late, passed = early * np.exp(later * age), chance.exponential(size=records)
+        event = np.where(passed < early * SPLIT, passed / early, SPLIT + (passed - early * SPLIT) / late)
+        left = np.minimum(
+            chance.exponential(1 / np.array([0.05, 0.01])[arm]), FOLLOWED + chance.uniform(0, 12, records)
+        )
+        table = {"arm": arm, "age": age, "months": np.minimum(event, left), "died": (event <= left) * 1}
+        parts = [({name: column[k::CLIENTS] for name, column in table.items()},) for k in range(CLIENTS)]
+        releases = courses.run(course, lambda node, parts=parts, run=run: ran(node.plan, parts, seeded(run)))  # type: ignore[misc]
+        found = inf.hazards(releases).proportionality_by_column()
+        told += found.reported
+        rejected += found.p_value < 0.05
+    return {
+        "records": records,
+        "epsilon": epsilon,
+        "runs": runs,
+        "told": float(told.min() / runs),
+        "arm rejected": float(rejected[0] / runs),
+        "age rejected": float(rejected[1] / runs),
+        **ends(float(rejected[1]), runs),
+    }
 
 
 def followed(

@@ -94,9 +94,13 @@ def sites(groups: int, spread: float, slopes: float) -> Callable[[int, float], W
     return made
 
 
-def rounds(family: Literal["logistic", "poisson"], level: float, held: float, bound: float | None) -> Any:
+def rounds(
+    family: Literal["logistic", "poisson"], level: float, held: float, bound: float | None, rate: float | None = None
+) -> Any:
     """Score rounds: a column from -1 to 1 with a slope of .7 and one that a share ``held`` has, of 1."""
-    schema = ps.ScoreSchema(3, math.sqrt(3), family=family, target_bound=bound, transform=(ConstantFeature(1.0),))
+    schema = ps.ScoreSchema(
+        3, math.sqrt(3), family=family, target_bound=bound, rate=rate, transform=(ConstantFeature(1.0),)
+    )
     truth = np.array([level, 0.7, 1.0])
 
     def made(records: int, epsilon: float) -> Way:
@@ -329,7 +333,9 @@ EDGES: Mapping[str, Worlds] = {
         ("logistic", "2 % have the outcome, 5 % the column", 20_000, 8.0, rounds("logistic", -4.2, 0.05, None)),
         ("", "the same", 20_000, 3.0, rounds("logistic", -4.2, 0.05, None)),
         ("Poisson", "rates of .3 to 4, bound 20", 10_000, 8.0, rounds("poisson", -0.4, 0.1, 20.0)),
-        ("", "the same", 2_000, 8.0, rounds("poisson", -0.4, 0.1, 20.0)),
+    ],
+    "rounds, few records": [
+        ("Poisson", "rates of .3 to 4, bound 8, rate 1", 2_000, 8.0, rounds("poisson", -0.4, 0.1, 8.0, 1.0)),
     ],
     "means by group": [
         ("means near normal", "30 % in a group of thrice the spread", 2_000, 8.0, groups("normal", 0.3, 3)),

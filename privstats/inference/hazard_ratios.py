@@ -481,10 +481,10 @@ def _proportional(test: Proportionality) -> str:
     return f"{chance}, over {test.bins} bins"
 
 
-def _before_and_after(test: ColumnProportionality) -> list[tuple[str, str]]:
+def _before_and_after(test: ColumnProportionality) -> tuple[tuple[str, str], ...]:
     words = [
         f"P = {chance_of(chance)}" if known else "not reported"
         for chance, known in zip(test.p_value, test.reported, strict=True)
     ]
     at = f"before and after {test.split:g}"
-    return [(f"proportional, {name}", f"{word}, {at}") for name, word in zip(test.names, words, strict=True)]
+    return tuple((f"proportional, {name}", f"{word}, {at}") for name, word in zip(test.names, words, strict=True))
