@@ -24,7 +24,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from privstats.cli import main
-from tests import night
+from tests import core, night
 from tests.brought import bring_modules
 from tests.drawing import named
 from tests.lacking import absent, skipped_where_lacking
@@ -42,6 +42,8 @@ if os.access("/dev/shm", os.W_OK) and shutil.disk_usage("/dev/shm").free > 4 << 
     os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", "/dev/shm")  # thousands of journals wait for no disk
 
 _BEFORE = pytest.StashKey[ProcessState]()
+_CORE = core.nodes()
+_CORE_FILES = {night.ROOT / node.partition("::")[0] for node in _CORE}
 _NIGHTLY_SECONDS = 900
 _FRESH = settings.get_current_profile_name() == "nightly"
 
@@ -69,6 +71,13 @@ def pytest_configure():
     bring_modules()
 
 
+def pytest_ignore_collect(collection_path, config):
+    """Skip files outside the list of the core with ``-m core``: reading them takes ten seconds a worker."""
+    if config.option.markexpr == core.MARK and collection_path.name.startswith("test_"):
+        return collection_path not in _CORE_FILES or None
+    return None
+
+
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_collection():
     """Collect without the garbage collector, which takes two fifths of the time; all that is collected stays."""
@@ -89,6 +98,8 @@ def pytest_collection_modifyitems(config, items):
     """
     items.sort(key=lambda item: item.get_closest_marker("waits") is None)
     for item in items:
+        if core.is_listed(item.nodeid, _CORE) and not item.get_closest_marker("nightly"):
+            item.add_marker(core.MARK)
         if item.get_closest_marker("nightly") and not item.get_closest_marker("timeout"):
             item.add_marker(pytest.mark.timeout(_NIGHTLY_SECONDS))
     for path in {item.path for item in items if item.get_closest_marker("ci")}:
@@ -97,7 +108,9 @@ def pytest_collection_modifyitems(config, items):
     if night.SECONDS.exists() and not config.pluginmanager.has_plugin("tests.timed"):  # which writes the list
         inside = [item for item in items if item.path.is_relative_to(night.ROOT)]
         marked = [(str(item.path.relative_to(night.ROOT)), bool(item.get_closest_marker("nightly"))) for item in inside]
-        whole = night.ROOT / "tests" in (config.rootpath.joinpath(argument) for argument in config.args)
+        whole = config.option.markexpr != core.MARK and night.ROOT / "tests" in (
+            config.rootpath.joinpath(argument) for argument in config.args
+        )
         if wrong := night.not_as_collected(marked, night.kept(), whole=whole):
             raise pytest.UsageError(wrong)
 

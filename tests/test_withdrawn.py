@@ -16,22 +16,12 @@ from privstats.secagg import Panel
 from privstats.session import accounting
 from tests import made
 from tests.faults import interrupted
-from tests.session.test_freed_spends import MEMBERS, PARTIES, PROMISE, SCHEMA, Lost, Run
+from tests.session.test_freed_spends import MEMBERS, PARTIES, PROMISE, SCHEMA, Lost, Run, account, charge
 from tests.threads import join
 
 RUNS = pytest.mark.parametrize("kind", [Lost, Run], ids=["interactive", "split"])
 KEY = bytes(32)
-
-
-@pytest.fixture
-def charge(tmp_path: Path) -> session.Charge:
-    """An account with room for one release."""
-    ledger = made.ledger(tmp_path / "ledger.sqlite", "ward 7", epsilon=4.0)
-    return session.Charge(ledger, "ward 7")
-
-
-def account(charge: session.Charge) -> dp.Account:
-    return charge.ledger.account(charge.dataset)
+__all__ = ["charge"]  # a fixture: an account with room for one release
 
 
 def uploads(run: Run, client) -> bytes:

@@ -26,8 +26,8 @@ def schema(*pulls):
     return ps.SitesSchema(P, R, pulls=pulls or (0.0,), grid_bits=BITS)
 
 
-def unit(place, sign=1):
-    row = np.zeros(P, np.int64)
+def unit(place, sign=1, columns=P):
+    row = np.zeros(columns, np.int64)
     row[place] = sign * STEPS
     return row
 
@@ -67,9 +67,9 @@ def test_a_record_that_changes_sites_reaches_the_closed_form(pull):
     assert joint_mu(kind, {"N": 1.0}, "replace-one") == 0
 
 
-def rows(rng, count):
-    directions = rng.standard_normal((count, P))
-    directions[rng.random(count) < 0.5] = np.eye(P)[0] * rng.choice([-1, 1])
+def rows(rng, count, columns=P):
+    directions = rng.standard_normal((count, columns))
+    directions[rng.random(count) < 0.5] = np.eye(columns)[0] * rng.choice([-1, 1])
     directions /= np.linalg.norm(directions, axis=1, keepdims=True)
     return np.trunc(STEPS * directions * rng.choice([0.0, 0.5, 1.0], (count, 1))).astype(np.int64)
 

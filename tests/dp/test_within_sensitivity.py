@@ -4,6 +4,7 @@ And the mistake that was nearly made: under replace-one mu^2 is four times that 
 """
 
 import math
+from functools import partial
 
 import numpy as np
 import pytest
@@ -12,9 +13,10 @@ from hypothesis import strategies as st
 
 import privstats as ps
 from privstats.kinds.within import within_moments
+from tests.dp import test_site_sensitivity as sites
 
-C, D, R, BITS = 3, 4, 2.0, 12
-STEPS = 1 << BITS
+C, D, R, BITS = 3, 4, sites.R, sites.BITS
+unit, rows = partial(sites.unit, columns=D), partial(sites.rows, columns=D)
 PLAIN = ps.ClassSchema(C, D, "NAB", R, BITS)
 WEIGHTS = {"N": 1.0, "L": 1.3, "A": 0.6, "B": 0.9}
 
@@ -48,12 +50,6 @@ def claim(kind, adjacency, weights=WEIGHTS):
     return ps.dp.joint_mu(kind, {name: weight**-0.5 for name, weight in weights.items()}, adjacency)
 
 
-def unit(place, sign=1):
-    row = np.zeros(D, np.int64)
-    row[place] = sign * STEPS
-    return row
-
-
 @pytest.mark.parametrize("names", ["N", "L", "A", "B", "NLAB"])
 @pytest.mark.parametrize(("pull", "n_max"), [(0.0, 50), (10.0, 40), (100.0, 1000), (1e9, 50)])
 def test_some_newcomer_reaches_the_closed_form(names, pull, n_max):
@@ -65,13 +61,6 @@ def test_some_newcomer_reaches_the_closed_form(names, pull, n_max):
     found = reached(kind, client(crowd), client(crowd, (1, 0, unit(0))), weights)
     bound = claim(kind, "add-remove", weights)
     assert 0.995 * bound <= found <= bound
-
-
-def rows(rng, count):
-    directions = rng.standard_normal((count, D))
-    directions[rng.random(count) < 0.5] = np.eye(D)[0] * rng.choice([-1, 1])
-    directions /= np.linalg.norm(directions, axis=1, keepdims=True)
-    return np.trunc(STEPS * directions * rng.choice([0.0, 0.5, 1.0], (count, 1))).astype(np.int64)
 
 
 @given(

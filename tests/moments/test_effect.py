@@ -96,16 +96,20 @@ def test_parts_add_up_and_batches_change_nothing() -> None:
         assert ps.measure(schema, X[::-1], y[::-1], published=said) == whole
 
 
-@given(st.data())
-def test_every_record_keeps_the_bound_whatever_is_published(data: Any) -> None:
-    schema = replace(data.draw(st.sampled_from((*SCHEMAS, SEVERAL, DIVIDED))), grid_bits=data.draw(st.integers(4, 20)))
+def any_values(data: Any, schema: ps.EffectSchema) -> dict[str, Values]:
     whole = st.integers(-(1 << 19) + 1, (1 << 19) - 1)
-    values = {
+    return {
         name: Values(
             np.array(data.draw(st.lists(whole, min_size=n, max_size=n)), np.int64), data.draw(st.integers(-8, 30))
         )
         for name, (n,) in schema.needs.items()
     }
+
+
+@given(st.data())
+def test_every_record_keeps_the_bound_whatever_is_published(data: Any) -> None:
+    schema = replace(data.draw(st.sampled_from((*SCHEMAS, SEVERAL, DIVIDED))), grid_bits=data.draw(st.integers(4, 20)))
+    values = any_values(data, schema)
     rows = data.draw(st.lists(st.tuples(st.floats(-1e3, 1e3), st.floats(-1e9, 1e9)), min_size=1, max_size=5))
     arms = data.draw(st.lists(st.sampled_from([0.0, 1.0]), min_size=len(rows), max_size=len(rows)))
     count = len(rows) * schema.outcomes

@@ -16,6 +16,7 @@ from privstats.kinds.effect.sums import mapped_records
 from privstats.moments.rounds import arm_rows
 from privstats.schema.public_values import Published, Values
 from tests.made import refused
+from tests.moments.test_effect import any_values
 from tests.searched import UNTIL_FOUND, farthest
 from threat_models.audits.effect import worst_attempt
 
@@ -132,13 +133,7 @@ def test_without_the_option_a_missing_outcome_is_refused_and_says_what_to_do() -
 @given(st.data())
 def test_every_record_keeps_the_bound_whatever_is_published(data: Any) -> None:
     schema = replace(SCHEMA, grid_bits=data.draw(st.integers(4, 20)))
-    whole = st.integers(-(1 << 19) + 1, (1 << 19) - 1)
-    values = {
-        name: Values(
-            np.array(data.draw(st.lists(whole, min_size=n, max_size=n)), np.int64), data.draw(st.integers(-8, 30))
-        )
-        for name, (n,) in schema.needs.items()
-    }
+    values = any_values(data, schema)
     rows = data.draw(st.lists(st.tuples(st.floats(-1e3, 1e3), st.floats(-1e9, 1e9)), min_size=1, max_size=5))
     many = len(rows)
     arms = data.draw(st.lists(st.sampled_from([0.0, 1.0]), min_size=many, max_size=many))

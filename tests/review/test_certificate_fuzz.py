@@ -7,7 +7,7 @@ changes, and under the profile nightly all of each leaf.
 import copy
 import json
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from fractions import Fraction
 from typing import Any
 
@@ -136,9 +136,19 @@ def stands(text: str, certificate: str) -> bool:
     return True
 
 
+Sample = Callable[[list[Any], random.Random], list[Any]]
+
+
+def few(changes: list[Any], chance: random.Random) -> list[Any]:
+    return chance.sample(changes, 24)
+
+
 def of_the_night(changes: list[Any], chance: random.Random) -> list[Any]:
-    """A part of the changes of each plan in a slice, all of them in the whole."""
+    """Sample a part of each plan's changes in a slice, return all of them in the whole."""
     return sized(chance.sample(changes, min(120, len(changes))), changes)
+
+
+SAMPLES = pytest.mark.parametrize("sample", [few, pytest.param(of_the_night, marks=pytest.mark.nightly)])
 
 
 def of_both(name: str, chance: random.Random) -> list[tuple[Change, bool]]:
@@ -147,37 +157,21 @@ def of_both(name: str, chance: random.Random) -> list[tuple[Change, bool]]:
     return [*((change, True) for change in plan), *((change, False) for change in claims)]
 
 
+@SAMPLES
 @pytest.mark.parametrize("name", PLANS)
-def test_a_change_is_refused_or_keeps_the_promise(name: str) -> None:
-    chance = random.Random(name)
-    for change, of_plan in chance.sample(of_both(name, chance), 24):
+def test_a_change_is_refused_or_keeps_the_promise(name: str, sample: Sample) -> None:
+    chance = random.Random(f"{name}, {sample.__name__}")
+    for change, of_plan in sample(of_both(name, chance), chance):
         for text, certificate in forgeries(name, chance, change, of_plan=of_plan):
             stands(text, certificate)
 
 
-@pytest.mark.nightly
+@SAMPLES
 @pytest.mark.parametrize("name", PLANS)
-def test_every_change_is_refused_or_keeps_the_promise(name: str) -> None:
-    chance = random.Random(f"{name}, by night")
-    for change, of_plan in of_the_night(of_both(name, chance), chance):
-        for text, certificate in forgeries(name, chance, change, of_plan=of_plan):
-            stands(text, certificate)
-
-
-@pytest.mark.parametrize("name", PLANS)
-def test_a_plan_that_is_changed_is_read_as_the_library_reads_it(name: str) -> None:
-    """Whoever forges fits noise and claims to what the program reads, so that must be what the file means."""
-    chance = random.Random(name)
-    for change in chance.sample(changes_of(certified(name).tables, chance), 24):
-        for text, certificate in forgeries(name, chance, change, of_plan=True):
-            is_read_alike(text, certificate)
-
-
-@pytest.mark.nightly
-@pytest.mark.parametrize("name", PLANS)
-def test_every_plan_that_is_changed_is_read_as_the_library_reads_it(name: str) -> None:
-    chance = random.Random(f"{name}, by night")
-    for change in of_the_night(changes_of(certified(name).tables, chance), chance):
+def test_a_plan_that_is_changed_is_read_as_the_library_reads_it(name: str, sample: Sample) -> None:
+    """A forger fits noise and claims to what the program reads, so that must be what the file means."""
+    chance = random.Random(f"{name}, {sample.__name__}")
+    for change in sample(changes_of(certified(name).tables, chance), chance):
         for text, certificate in forgeries(name, chance, change, of_plan=True):
             is_read_alike(text, certificate)
 

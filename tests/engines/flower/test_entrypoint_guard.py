@@ -19,6 +19,10 @@ from privstats.errors import PrivstatsError
 from tests.engines.flower import shipped
 
 ROOT = Path(__file__).parents[3]
+PROGRAMS = pytest.mark.parametrize(
+    "program",
+    [pytest.param("clientapp", marks=pytest.mark.ci), pytest.param("serverapp", marks=pytest.mark.nightly)],
+)
 
 
 def child(*words, folder, **environment):
@@ -49,28 +53,17 @@ def meet(program, way, folder):
 class TestShippedCode:
     """The attack of the bundle: it succeeds against Flower as it comes, and against neither guard."""
 
-    @pytest.mark.ci
-    def test_it_runs_on_a_plain_node(self, tmp_path):
-        _, ran = meet("clientapp", "plain", tmp_path)
+    @PROGRAMS
+    def test_it_runs_on_plain_flower(self, program, tmp_path):
+        _, ran = meet(program, "plain", tmp_path)
         assert ran
 
     @pytest.mark.ci
-    def test_it_does_not_run_on_ours(self, tmp_path):
+    def test_it_does_not_run_on_our_node(self, tmp_path):
         said, ran = meet("clientapp", "pinned", tmp_path)
         assert not ran
         assert said == {"code": "failed"}, "our app answered, of a node without a folder"
         assert not (tmp_path / "flower" / "apps").exists()
-
-    @pytest.mark.ci
-    def test_it_does_not_run_where_the_replacement_is_left_out(self, tmp_path):
-        said, ran = meet("clientapp", "hook", tmp_path)
-        assert not ran
-        assert "only installed code runs here" in said["error"]
-
-    @pytest.mark.nightly
-    def test_it_runs_on_a_plain_superlink(self, tmp_path):
-        _, ran = meet("serverapp", "plain", tmp_path)
-        assert ran
 
     @pytest.mark.ci
     def test_it_does_not_run_on_our_superlink(self, tmp_path):
@@ -78,11 +71,11 @@ class TestShippedCode:
         assert not ran
         assert "no host's folder is named" in said["details"], "our app ran, without a host's folder"
 
-    @pytest.mark.nightly
-    def test_it_does_not_run_on_a_superlink_where_the_replacements_are_left_out(self, tmp_path):
-        said, ran = meet("serverapp", "hook", tmp_path)
+    @PROGRAMS
+    def test_it_does_not_run_where_the_replacement_is_left_out(self, program, tmp_path):
+        said, ran = meet(program, "hook", tmp_path)
         assert not ran
-        assert "only installed code runs here" in said["details"]
+        assert "only installed code runs here" in said["error" if program == "clientapp" else "details"]
 
 
 WAYS = """

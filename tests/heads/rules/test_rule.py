@@ -167,7 +167,7 @@ def test_scores_are_of_rows_of_one_length(rule):
 def test_a_lifted_rule_is_of_the_same_kind(rule):
     basis, X = np.linalg.qr(np.random.default_rng(5).normal(size=(6, 4)))[0], np.ones((2, 6))
     lifted = rule.lifted(basis)
-    assert type(lifted) is WhitenedRule
+    assert type(lifted) is type(rule)
     np.testing.assert_allclose(lifted.scores(X), rule.scores(X @ basis), atol=1e-12)
 
 
@@ -177,7 +177,7 @@ def test_a_row_that_the_map_sends_to_zero_scores_the_intercept(rule):
 
 def test_it_comes_back_from_its_arrays(rule):
     X = np.random.default_rng(2).normal(size=(3, 4))
-    np.testing.assert_array_equal(rule_of("whitened", rule.arrays()).scores(X), rule.scores(X))
+    np.testing.assert_array_equal(rule_of(rule.kind, rule.arrays()).scores(X), rule.scores(X))
 
 
 def test_torch_gives_the_same_scores_zero_rows_included(rule):
