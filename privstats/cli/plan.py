@@ -292,7 +292,7 @@ def _number(value: float | None) -> str | None:
 @app.command()
 def show(path: PlanFile) -> None:
     """Print a plan, its budget and what follows from it as JSON."""
-    from privstats.review.masking_facts import masking_numbers
+    from privstats.secagg.masking_facts import masking_numbers
 
     plan = ps.Plan.read(path)
     document = {

@@ -296,3 +296,8 @@ def row_entries(row: Any) -> Sequence[Any] | None:
         return list(row) if hasattr(row, "__array__") and getattr(row, "ndim", 1) == 1 else None
     except Exception:  # it is no row
         return ()
+
+
+def is_frame(values: Any) -> bool:
+    """Return whether this is a table in memory with names: others give their rows in an order of their own."""
+    return names_of_columns(values) is not None and any(hasattr(values, name) for name in ("to_numpy", "to_pylist"))

@@ -68,9 +68,9 @@ class PersonMoments(Moments):
         schema: what was measured.
         arrays: by letter, blocks first, in wire steps.
         clip: what bounds a person.
-        records: number of rows in the sums. Private and never sent, as are all fields below.
-        counted: number of rows towards a plan's limits. A person with more rows than ``clip.records`` counts as at
-            most ``clip.most_records``, so one person's rows change it by at most a public number. None: ``records``.
+        records, counted: the number of rows in the sums, and the number towards a plan's limits. For the latter a
+            person with more rows than ``clip.records`` counts as at most ``clip.most_records``, so one person's rows
+            change it by at most a public number. None: ``records``. Private and never sent, as are all fields below.
         shrunk: number of persons who were shrunk.
         parties: number of parties in the sum.
         published: digest of the published values that were read.

@@ -145,7 +145,7 @@ def test_bounds_hold_on_a_grid_of_all_means():
 @pytest.mark.ci
 @pytest.mark.parametrize("schema", [LOGISTIC, POISSON], ids=["logistic", "poisson"])
 def test_the_audit_s_search_does_not_beat_the_bound(schema, privstats, tmp_path):
-    (tmp_path / "round.toml").write_text(course_of(schema, 1_000, 1.0).first.to_toml())
+    (tmp_path / "round.toml").write_text(course_of(schema, 10_000, 1.0).first.to_toml())
     done = privstats(
         "audit", "sensitivity", "round.toml", "--starts", "2", "--seed", "1", "--json", cwd=tmp_path, code=0
     )

@@ -7,8 +7,8 @@ import pytest
 
 import privstats as ps
 from privstats.plan import facts
-from privstats.review.masking_facts import KEY_FACTS, RECORDED
 from privstats.secagg.keys import CLASSICAL, HYBRID, KEY_AGREEMENTS
+from privstats.secagg.masking_facts import KEY_FACTS, RECORDED
 from privstats.secagg.protocols import PROTOCOLS
 from privstats.workflows.report import Statement, ethics_page
 from tests import made

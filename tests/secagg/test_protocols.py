@@ -24,9 +24,9 @@ from privstats.engines.journal import JournaledClient, JournaledServer
 from privstats.errors import AggregationError, LocalProtocolError, PlanError, RemoteProtocolError
 from privstats.plan import facts
 from privstats.randomness import seeded
-from privstats.review.masking_facts import masking_facts, masking_numbers
 from privstats.secagg import Client, Parameters, Server
 from privstats.secagg.machines import Aggregator, Masking, Outbox, Peer, StepStatus
+from privstats.secagg.masking_facts import masking_facts, masking_numbers
 from privstats.secagg.protocols import PROTOCOLS, Machines, MaskingProtocol, protocol_of
 from privstats.testing import dropout_schedules
 from privstats.workflows.simulate import run

@@ -20,7 +20,6 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from numpy.typing import NDArray
 
 from privstats.randomness import seeded
-from privstats.review.masking_facts import RECORDED, masking_facts
 from privstats.secagg import Parameters, Roster, hpke, kem, scalars, wire
 from privstats.secagg.interactive import messages
 from privstats.secagg.interactive.client_secrets import ClientSecrets, pair_seed, self_stream
@@ -29,6 +28,7 @@ from privstats.secagg.interactive.hybrid import HybridSecrets
 from privstats.secagg.interactive.messages import advert_leaf, context_of, transcript_of
 from privstats.secagg.interactive.state import STEPS, answers_of, steps_of
 from privstats.secagg.keys import HYBRID, agree, derive, public_of
+from privstats.secagg.masking_facts import RECORDED, masking_facts
 from privstats.secagg.prg import add_masks
 from privstats.secagg.transcript import MerkleTree
 from privstats.secagg.upload import messages as reports

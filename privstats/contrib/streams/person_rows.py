@@ -22,7 +22,7 @@ from privstats.intake.arrays import host_rows, is_tensor, require_plain
 from privstats.intake.columns import Readings, array_of, read
 from privstats.intake.meaning import reading
 from privstats.intake.person_ids import RULE, names_of
-from privstats.intake.tables import ReadRows, is_list, names_of_columns, ordered_columns, plain_numbers, row_entries
+from privstats.intake.tables import ReadRows, is_frame, is_list, ordered_columns, plain_numbers, row_entries
 from privstats.moments.measurement import Unreadable, exact_moments
 from privstats.moments.persons import Clip, PersonMoments, rows_at
 from privstats.schema import Schema
@@ -189,8 +189,3 @@ def _read(cells: list[Any]) -> bytes:
 def _encoded(numbers: NDArray[np.float64]) -> bytes:
     """Return numbers as bytes, with one zero, and one form of what is none."""
     return (np.where(np.isfinite(numbers), numbers, np.nan) + 0.0).tobytes()
-
-
-def is_frame(values: Any) -> bool:
-    """Return whether this is a table in memory with names: others give their rows in an order of their own."""
-    return names_of_columns(values) is not None and any(hasattr(values, name) for name in ("to_numpy", "to_pylist"))

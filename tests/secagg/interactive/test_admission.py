@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from privstats.errors import AggregationError
-from privstats.review.masking_facts import masking_facts
 from privstats.secagg import Parameters
 from privstats.secagg.interactive.blame import accusers, admitted, require_dealers, tolerance
 from privstats.secagg.interactive.graph import Graph
 from privstats.secagg.keys import HYBRID
+from privstats.secagg.masking_facts import masking_facts
 from tests.secagg.interactive.cohorts import RING, Cohort, cohort_of
 
 CLIENTS, LIARS = 14, 2

@@ -12,10 +12,10 @@ import pytest
 
 from privstats.encoding import Ring
 from privstats.errors import AggregationError, LocalProtocolError, PlanError, RemoteProtocolError
-from privstats.review.masking_facts import masking_facts
 from privstats.secagg import HelperKeys, Roster
 from privstats.secagg.keys import HYBRID
 from privstats.secagg.machines import Aggregator, Peer
+from privstats.secagg.masking_facts import masking_facts
 from privstats.secagg.upload import batching, messages
 from privstats.secagg.upload.client import Client
 from privstats.secagg.upload.leader import Leader
@@ -369,7 +369,7 @@ def test_a_refusal_names_a_helper_as_a_helper() -> None:
 def test_a_plan_of_many_clients_says_what_their_reports_are_in_all(monkeypatch, made, helpers: int) -> None:
     run = made(helpers=helpers)
     assert not any("Gbit/s" in fact for fact in masking_facts(run.parameters))
-    monkeypatch.setattr("privstats.review.masking_facts._MANY", 6)
+    monkeypatch.setattr("privstats.secagg.masking_facts._MANY", 6)
     (fact,) = [fact for fact in masking_facts(run.parameters) if "Gbit/s" in fact]
     said = int(fact.split()[3].replace(",", ""))
     assert len(run.report(0)) <= said <= len(run.report(0)) + 16

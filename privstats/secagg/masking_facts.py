@@ -38,7 +38,7 @@ def masking_facts(masking: Any) -> list[str]:
     Each protocol registers the function for its parameters.
 
     Example:
-        >>> from privstats.review.masking_facts import masking_facts
+        >>> from privstats.secagg.masking_facts import masking_facts
         >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=ps.Cohort(3, 3, 100), privacy=ps.NoPrivacy())
         >>> masking_facts(plan.masking)[0]
         '3 clients, everyone masks with everyone; secrets need 2 shares; 0 clients may vanish and 0 may help the
@@ -54,7 +54,7 @@ def masking_numbers(masking: Any) -> dict[str, Any]:
     Each protocol registers the function for its parameters.
 
     Example:
-        >>> from privstats.review.masking_facts import masking_numbers
+        >>> from privstats.secagg.masking_facts import masking_numbers
         >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=ps.Cohort(3, 3, 100), privacy=ps.NoPrivacy())
         >>> masking_numbers(plan.masking)["threshold"]
         2
