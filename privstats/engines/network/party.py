@@ -1,14 +1,9 @@
 """A party: one folder, and an answer to every message; it computes each round's plan itself before it takes part.
 
-It keeps the releases it was shown, and takes part in no round that does not follow from them. The privacy promise does
-not rest on that: a server that invents releases can choose plans that follow. Transports call this module.
-
-``RoundParty`` answers for one session, over the folder's role in it. Only codes and the machines' answers leave: an
-error becomes a code for the server, and a sentence for the party's own operator.
-
-Which node is which party is proved by the answer itself. A party signs its place with every answer to an opening,
-over question and answer. Asking the machine for the sender of an answer would need a method of every protocol, and
-would leave refusals without a name; a round of its own for it would cost a step. The sum never rests on that map.
+It stores the releases it was shown and joins only rounds that follow from them. The privacy guarantee does not rest on
+that: a server that invents releases can choose plans that follow. Only codes and the machines' answers are sent; error
+texts go to the party's own operator. A party proves its index by signing its answer to an opening together with the
+question; the sum does not rely on it.
 """
 
 from __future__ import annotations
@@ -67,7 +62,7 @@ class Party:
 
     Args:
         folder: the folder.
-        say: called with each error: one sentence, or the places in the code of an unforeseen one.
+        say: called with each error: one sentence, or code locations of an unforeseen one.
     """
 
     folder: Folder
@@ -75,7 +70,7 @@ class Party:
 
     @classmethod
     def open(cls, home: str | Path, say: Callable[[str], None] | None = None) -> Party:
-        """Open a folder.
+        """Open a folder, and remove old answers and keys in it.
 
         Raises:
             PrivstatsError: its files do not fit each other, or other accounts could read them.
@@ -87,19 +82,18 @@ class Party:
 
     @property
     def first(self) -> RoundParty:
-        """The party's side of the first round, which has its plan in the folder."""
+        """The party's side of the first round."""
         return self.at(self.folder.keep(0, self.folder.course.first))
 
     def prepare(self, *, anew: bool = False) -> Records | None:
-        """Prepare the first round, as ``check`` and ``join`` do before anything is sent; see
-        :meth:`RoundParty.prepare`."""
+        """Prepare the first round; see :meth:`RoundParty.prepare`."""
         return self.first.prepare(anew=anew)
 
     def of(self, plan: str | Path | None, roster: str | Path | None) -> RoundParty:
-        """Return the party's side of an earlier session, given that session's files; by default of the current session.
+        """Return the party's side of an earlier session by its files; by default of the current session.
 
         Raises:
-            PrivstatsError: a file cannot be read, the two do not fit each other, or the folder holds a course.
+            PrivstatsError: a file is unreadable, the two do not fit, or the folder holds a course.
         """
         folder = self.folder
         if not folder.kind.single:
@@ -149,7 +143,7 @@ class Party:
         return statements.sign_reply(self.folder.identity, publics.index(public), question, code)
 
     def _round(self, envelope: Envelope) -> RoundFolder:
-        """Return the folder of a message's round, after its plan was verified to follow."""
+        """Return a message's round folder, after its plan was verified to follow."""
         if envelope.signed is not None:
             return self._admitted(envelope, envelope.signed)
         if envelope.kind in ANNOUNCED:
@@ -172,7 +166,7 @@ class Party:
         return admitted
 
     def _require_same(self, announcement: RoundAnnouncement, place: int) -> None:
-        """Refuse another course, another roster, and a round that the course does not have."""
+        """Refuse another course or roster, and a round that the course does not have."""
         folder = self.folder
         for code, theirs, ours in (
             (f"wrong_{folder.noun}", announcement.course, bytes.fromhex(folder.digest)),
@@ -185,7 +179,7 @@ class Party:
             raise Declined("damaged", f"the course has no round {place} with this announcement")
 
     def _followed(self, announcement: RoundAnnouncement, signed: SignedAnnouncement) -> RoundFolder:
-        """Admit a new round, keep its plan, and give up unfinished rounds before it."""
+        """Admit a new round, store its plan, and give up unfinished rounds before it."""
         folder = self.folder
         for place, outcome in enumerate(announcement.outcomes):
             self._check_outcome(place, outcome, signed.releases.get(place))
@@ -207,11 +201,7 @@ class Party:
         return round_folder
 
     def _check_outcome(self, place: int, outcome: bytes, file: bytes | None) -> None:
-        """Compare a round's outcome with the one shown before; verify and keep a new one.
-
-        Raises:
-            Declined: another outcome was shown before, it is of another plan, or its file is missing.
-        """
+        """Compare a round's outcome with the one shown before; verify and store a new one."""
         folder = self.folder
         if folder.has_outcome(place):
             if digest_of(folder.outcome_bytes(place)) != outcome:
@@ -235,12 +225,10 @@ class Party:
         return plan if plan.published is None else plan.with_values(self._values(announcement, signed))
 
     def _values(self, announcement: RoundAnnouncement, signed: SignedAnnouncement) -> dict[str, Values]:
-        """Return the published values that the server named: those that came with the message, and others of earlier
-        rounds.
+        """Return the published values that the server named: received with the message, or stored from earlier rounds.
 
         Raises:
-            Declined: other values came than those that were named, or one has neither come nor is here.
-            PlanError: what came is no file of values.
+            Declined: the values differ from the named ones, or one is missing.
         """
         folder, place = self.folder, announcement.place
         came = dict(folder.read_values(place, signed.values).read()) if signed.values else {}
@@ -262,9 +250,9 @@ def answer(home: str | Path, kind: str, data: bytes, *, simulated: bool) -> Answ
 
     Args:
         home: the folder.
-        kind: of the message.
+        kind: the message's kind.
         data: the message.
-        simulated: whether all nodes are one machine's; else a folder of a simulated study is refused.
+        simulated: whether one machine runs all nodes; otherwise a simulated study's folder is refused.
     """
     try:
         party = Party.open(home)
@@ -284,7 +272,7 @@ def _opened(data: bytes) -> Envelope:
 
 
 def _require_fresh(folder: RoundFolder, kind: str) -> None:
-    """Refuse to open a round that was marked here without its journal: it is lost, and never begun again."""
+    """A round marked as begun without its journal is lost, and must never begin again."""
     if kind != "open" or not folder.begun:
         return
     role = RoundParty(folder, PARTY.warning).role
@@ -298,7 +286,7 @@ class RoundParty:
 
     Args:
         folder: the folder.
-        say: called with each error: one sentence, or the places in the code of an unforeseen one.
+        say: as for :class:`Party`.
     """
 
     folder: RoundFolder
@@ -315,18 +303,17 @@ class RoundParty:
 
     @property
     def reached(self) -> str:
-        """The machine's step after the answer that this object has given; empty where it has given none."""
+        """The machine's step after this object's answer; empty before."""
         return self.role.reached if "role" in self.__dict__ else ""
 
     def prepare(self, *, anew: bool = False) -> Records | None:
-        """Find the role and measure, as ``check`` and ``join`` do before anything is sent.
+        """Determine the role and measure the records, before anything is sent.
 
         Args:
-            anew: measure even if the sums of an earlier call are stored.
+            anew: measure even if earlier sums are stored.
 
         Returns:
-            The records of a client; None for a helper, which has none, and in a stream, which measures records when
-            they are sent.
+            A client's records; None for a helper or a stream, which measures when it sends.
 
         Raises:
             PrivstatsError: the identity is not on the roster, or the records cannot be measured or charged.
@@ -335,14 +322,14 @@ class RoundParty:
         return role.part.prepare(anew=anew) if isinstance(role, ClientRole) else None
 
     def withdraw(self) -> tuple[str, ...]:
-        """End this folder's session here, and refund its spend if nothing was sent.
+        """End this folder's session here; refund its spend if nothing was sent.
 
         Returns:
-            The accounts that were refunded; none where nothing was spent.
+            The refunded accounts.
 
         Raises:
             LedgerError: the upload was sent; or this is a helper, which spends nothing.
-            PrivstatsError: the folder's process answers a message now, or a file cannot be read or written.
+            PrivstatsError: the folder is in use, or a file cannot be read or written.
         """
         role = self.role
         if not isinstance(role, ClientRole):
@@ -392,7 +379,7 @@ class RoundParty:
     }
 
     def _checked(self, data: bytes) -> bytes:
-        """Return the opening without its header, which must be that of this folder's session."""
+        """Return the opening without its header, which must be this session's."""
         try:
             theirs, rest = statements.Header.read(data)
         except LocalProtocolError as error:
@@ -428,7 +415,7 @@ class RoundParty:
     def forget_old(self) -> None:
         """Remove last answers that were not requested for a month, and expired box keys.
 
-        A failure to remove them does not affect other sessions; the journals remove this session's files themselves.
+        A failure does not affect other sessions; this session's journals remove their own files.
         """
         limit = time.time() - KEPT_SECONDS
         for path in (self.folder.home / "sessions").glob("*"):
@@ -443,7 +430,7 @@ class RoundParty:
 
 
 def code_of_error(error: Exception) -> str:
-    """Return the code of an error; only the code is sent."""
+    """Return an error's code, the only part that is sent."""
     if isinstance(error, Declined):
         return error.code
     if passing := passing_code(error):
@@ -461,14 +448,12 @@ def code_of_error(error: Exception) -> str:
 
 
 def passing_code(error: Exception) -> str:
-    """Return the code for a ledger that is locked or cannot grow, after which the server asks again; empty for other
-    errors."""
+    """Return the code for a locked or full ledger, after which the server asks again; empty for other errors."""
     cause = error.__cause__ if isinstance(error, LedgerError) else None
     return _PASSING.get(cause.sqlite_errorcode & 0xFF, "") if isinstance(cause, sqlite3.Error) else ""
 
 
 def _os_error(error: BaseException) -> OSError | None:
-    """Return the system's error behind a journal that could not be written."""
     cause = error.__cause__ if isinstance(error, LocalProtocolError) else error
     return cause if isinstance(cause, OSError) else None
 

@@ -1,11 +1,8 @@
-"""The state of a folder's session on the disk, ``status.json``: for the operator's questions, and for no decision.
+"""The state of a folder's session on disk, ``status.json``: for the operator's questions, and for no decision.
 
-It names places, steps, codes, times and sizes, and no content of a message. It is replaced atomically and read without
-a lock; where it cannot be written, the session continues without it. ``host`` and ``party`` write it, ``folder_status``
-reads it; what a session resumes from is in the journals. A file next to ``.served`` counts the open connections at the
-address for parties and those turned away: the carrier's server writes it, ``metrics`` reads it. One process per folder
-keeps a party's node connected, or the server's carrier running: it holds a lock that ends with it (``.joined``,
-``.served``), and its state is stored next to the lock.
+It holds indices, steps, codes, times and sizes, and no message content. The session continues if it cannot be written.
+One process per folder holds a lock (``.joined``, ``.served``) that ends with it; connection counts are in
+``.connections``.
 """
 
 from __future__ import annotations
@@ -46,11 +43,11 @@ class StepProgress:
 
     Attributes:
         step: its name.
-        answered: places, in increasing order.
-        missing: why each missing place has not answered: a code of ``transport.CODES``, or one of this module.
-        sent, received: bytes so far, in this run of the server.
-        refusals: how many answers of this session were refusals, by their code, in this run of the server.
-        closed_after: seconds after which the step was closed; None while it is open.
+        answered: indices, in increasing order.
+        missing: reason per missing index: a code of ``transport.CODES``, or of this module.
+        sent, received: bytes so far, in this run.
+        refusals: number of refusals in this run, by code.
+        closed_after: the step's seconds; None while open.
     """
 
     step: str
@@ -63,7 +60,7 @@ class StepProgress:
 
 
 class MissingPeer(msgspec.Struct, frozen=True):
-    """A peer with a missing answer, the reason, and the time since which that has been the reason (Unix)."""
+    """A peer with a missing answer, the reason, and since when (Unix)."""
 
     place: int
     why: str
@@ -71,7 +68,7 @@ class MissingPeer(msgspec.Struct, frozen=True):
 
 
 class ClosedStep(msgspec.Struct, frozen=True):
-    """A step that was closed: the round it belongs to, who answered and who did not, its seconds, and its bytes."""
+    """A closed step: its round, the peers, its seconds and its bytes."""
 
     place: int
     step: str
@@ -86,14 +83,14 @@ class ServerStatus(msgspec.Struct, frozen=True):
     """The server's side.
 
     Attributes:
-        run: the course's run name, in hex; numbers begin anew with it.
+        run: the course's run name, in hex.
         place: the round.
-        process: of the server's loop, which may have ended since.
-        updated: the time of this state (Unix).
+        process: id of the server's loop, possibly ended.
+        updated: time of this state (Unix).
         step, answered, missing, sent, received: see :class:`StepProgress`.
-        since: the time at which the step was opened (Unix).
-        closed: the steps before it, of all rounds.
-        refusals: how many answers were refusals, by their code.
+        since: time at which the step opened (Unix).
+        closed: earlier steps of all rounds.
+        refusals: number of refusals, by code.
     """
 
     run: str
@@ -114,14 +111,14 @@ class PartyStatus(msgspec.Struct, frozen=True):
     """A party's side, or a helper's.
 
     Attributes:
-        run: the course's run name, in hex; numbers begin anew with it.
-        updated: the time of the last answer (Unix).
-        place: the round of the last message; -1 where it named none.
-        step: the machine's step after the last answer; empty where none was reached.
+        run: the course's run name, in hex.
+        updated: time of the last answer (Unix).
+        place: round of the last message; -1 without one.
+        step: the machine's step after the last answer.
         kind, code: of the last message, and of its answer.
         answers: number of answers.
         sent, received: bytes of answers and messages.
-        refusals: how many answers were refusals, by their code.
+        refusals: number of refusals, by code.
     """
 
     run: str
@@ -137,11 +134,11 @@ class PartyStatus(msgspec.Struct, frozen=True):
 
 
 class Watch:
-    """Updates the state of the server's folder during one round's session; a call without a change writes nothing.
+    """Updates the server folder's state during one round's session, writing only changes.
 
     Args:
         home: the folder.
-        run: the course's run name, in hex.
+        run: the course's run name, in hex; another name restarts the numbers.
         place: the round of the session.
         now: Unix seconds.
     """
@@ -155,7 +152,7 @@ class Watch:
         self._written = False
 
     def progress(self, progress: StepProgress) -> None:
-        """Keep the state of the current step, or that it was closed."""
+        """Store the current step's state, or that it was closed."""
         old, now = self._status, self._now()
         begins = old.step != progress.step
         before = {} if begins else {(each.place, each.why): each.since for each in old.missing}
@@ -189,12 +186,12 @@ def _closed(status: ServerStatus, seconds: float) -> ServerStatus:
 
 
 def noted(home: Path, run: str, answer: PartyStatus) -> None:
-    """Add one answer to the standing of a party's folder.
+    """Add one answer to the state of a party's folder.
 
     Args:
         home: the folder.
         run: the course's run name, in hex.
-        answer: this answer alone: its round, step and code, and its bytes.
+        answer: this answer alone.
     """
     known = read_status(home, PartyStatus)
     before = known if known is not None and known.run == run else PartyStatus(run, 0.0)
@@ -215,12 +212,12 @@ def noted(home: Path, run: str, answer: PartyStatus) -> None:
 
 
 def read_status(home: Path, kind: type[T]) -> T | None:
-    """Return the standing in a folder; None without one, and for a file that is damaged or of the other kind."""
+    """Return a folder's state; None if missing, damaged or of the other kind."""
     return read_json(home / STATUS, kind)
 
 
 def read_json(path: Path, kind: type[T]) -> T | None:
-    """Return the value in a file of JSON; None without one, and for a file that is damaged or of another kind."""
+    """Return a JSON file's value; None if missing, damaged or of another kind."""
     with suppress(LocalProtocolError, msgspec.DecodeError, UnicodeDecodeError):
         return msgspec.json.decode(read_bounded(path, LocalProtocolError, "privstats flower"), type=kind)
     return None
@@ -243,7 +240,7 @@ class ConnectionStatus(msgspec.Struct, frozen=True):
     Attributes:
         nodes: open connections on which a registered node has signed.
         strangers: all other open connections.
-        closed: number of closed connections, or refused requests, by reason.
+        closed: closed connections or refused requests, by reason.
     """
 
     nodes: int = 0
@@ -252,19 +249,19 @@ class ConnectionStatus(msgspec.Struct, frozen=True):
 
 
 def keep_connections(home: Path, status: ConnectionStatus) -> None:
-    """Replace the file; where it cannot be written, the server continues without it."""
+    """Replace the file, if it can be written."""
     with suppress(PrivstatsError):
         atomic_write(home / _CONNECTIONS, msgspec.json.encode(status), durable=False)
 
 
 def read_connections(home: Path) -> ConnectionStatus | None:
-    """Return the last stored counts; None where there are none, or the file holds something else."""
+    """Return the last stored counts, if any."""
     return read_json(home / _CONNECTIONS, ConnectionStatus)
 
 
 @contextmanager
 def connections_forgotten(home: Path) -> Iterator[None]:
-    """Remove the file after this block; a file that a killed server left is replaced by the next one."""
+    """Remove the file after this block."""
     try:
         yield
     finally:
@@ -278,9 +275,9 @@ class Supervision(msgspec.Struct, frozen=True):
     Attributes:
         process: its id.
         since: the time at which it began (Unix).
-        address: ``HOST:PORT``, of the server that a party has joined, or on which parties reach this one.
-        connected: whether a party's node is connected, as far as the node has reported.
-        certificate_ends: the time at which the TLS certificates end that the process was given (Unix); 0 without them.
+        address: ``HOST:PORT`` of the joined server, or of this one.
+        connected: whether the node last reported a connection.
+        certificate_ends: when its TLS certificates end (Unix); 0 without them.
     """
 
     process: int
@@ -294,7 +291,7 @@ class Supervision(msgspec.Struct, frozen=True):
 def supervised(
     home: Path, task: Task, address: str, certificate_ends: datetime | None = None
 ) -> Iterator[Callable[[bool], None]]:
-    """Keep a folder to this process in the block; the block's value keeps whether the node is connected.
+    """Reserve a folder for this process in the block; the block's value stores whether the node is connected.
 
     Raises:
         InUseError: another process has the folder.
@@ -322,7 +319,7 @@ def supervised(
 
 
 def supervision(home: Path, task: Task) -> Supervision | None:
-    """Return the process that holds a folder for ``task``; None where none does, also after one was killed."""
+    """Return the live process that holds a folder for ``task``, if any."""
     return _standing(home, task) if is_locked(_lock_of(home, task)) else None
 
 
@@ -343,6 +340,6 @@ def _standing(home: Path, task: Task) -> Supervision | None:
 
 
 def _holder(home: Path, task: Task) -> str:
-    """Return the process that holds the lock; it writes its id just after it took it."""
+    """The holder writes its id just after it locks, so it may be unknown."""
     held = _standing(home, task)
     return "another process" if held is None else f"process {held.process}"
