@@ -21,7 +21,7 @@ killed server is started again, any connection of any process may be given it.
 
 
 def listening(host: str, port: int) -> socket.socket:
-    """Return a listening socket of an address of either family; ``host`` may be in brackets.
+    """Return a listening socket of either address family; ``host`` may be in brackets.
 
     Raises:
         PrivstatsError: nothing can listen there.
@@ -41,12 +41,12 @@ def listening(host: str, port: int) -> socket.socket:
 
 
 def free_port() -> int:
-    """Return a port of this machine on which nothing listens, drawn at random, for a program that starts in a moment.
+    """Return a random free port of this machine, for a program that starts in a moment.
 
-    It is not held: two callers at the same moment get the same one with a chance of one in 12,000.
+    It is not reserved: two simultaneous callers get one port with probability 1/12,000.
 
     Raises:
-        OSError: a hundred in a row were taken, or there is no loopback.
+        OSError: a hundred in a row were in use, or there is no loopback.
 
     Example:
         >>> from privstats.engines.door.ports import free_port
@@ -65,9 +65,9 @@ def free_port() -> int:
 
 
 def raise_open_files() -> int:
-    """Let this process open as many files and connections as the system lets it, 65,536 at most; how many those are.
+    """Raise this process's limit of open files as far as allowed, at most to 65,536, and return it.
 
-    The usual limit, 1,024, is for programs that wait with ``select``; each process may raise its own.
+    The usual limit, 1,024, is for programs that wait with ``select``.
     """
     if system.resource is None:
         return _MOST_FILES

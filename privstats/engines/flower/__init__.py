@@ -1,7 +1,6 @@
 """Runs the folders of ``engines.network`` as nodes of Flower: grid, apps, guard, launcher and template.
 
-It contains no protocol, cryptography or session: the sum depends on the roster and not on Flower's transport. Only this
-package needs the extra ``flower``. Its public names are for apps of others (``inside``).
+The sum depends on the roster and not on Flower's transport. Only this package needs the extra ``flower``.
 """
 
 from __future__ import annotations

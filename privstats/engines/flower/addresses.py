@@ -1,8 +1,7 @@
 """The SuperLink's two addresses: parties reach the fleet interface on one, the coordinator all of it on the other.
 
-Flower serves its control interface, which has no login, on the port that parties must reach. Here that port serves
-``/v1/fleet/`` alone, where a node signs every request; all other paths are served on 127.0.0.1, on a port of its own.
-``entrypoint_guard`` replaces Flower's own server by :func:`serve_both`.
+Flower serves its control interface, which has no login, on the port that parties must reach. Here that port serves only
+``/v1/fleet/``, where a node signs every request; all else is served on a port of 127.0.0.1.
 """
 
 from __future__ import annotations
@@ -47,13 +46,13 @@ App: TypeAlias = Callable[[Scope, Receive, Send], Awaitable[None]]
 class FleetOnly:
     """An ASGI app that serves all of Flower on one port of this machine, and the fleet interface alone elsewhere.
 
-    It uses the port that accepted the connection, which no header changes; so a proxy on this machine that parties
-    reach exposes nothing more, as long as it forwards to the fleet's port.
+    It checks the port that accepted the connection, which no header changes. So a local proxy exposes nothing more, as
+    long as it forwards to the fleet's port.
 
     Attributes:
         app: Flower's app.
-        fleet: the same app behind :class:`~privstats.engines.flower.node_authentication.NodeAuthentication`.
-        control: the port of :data:`LOOPBACK` on which the whole app is served.
+        fleet: the app behind :class:`~privstats.engines.flower.node_authentication.NodeAuthentication`.
+        control: port of :data:`LOOPBACK` that serves everything.
     """
 
     app: App
@@ -73,10 +72,7 @@ class FleetOnly:
 
 
 class ControlOnly:
-    """One of Flower's layers of the control interface, which every other request passes by.
-
-    Flower puts eight layers around each request, four of which concern the control interface alone
-    (``flwr/superlink/main.py``); each layer costs the SuperLink as much as answering does.
+    """One of Flower's layers for the control interface, which other requests bypass to save time.
 
     Args:
         app: the app within the layer.
@@ -93,23 +89,19 @@ class ControlOnly:
 
 
 def layers(flowers: Callable[[], list[Any]]) -> list[Any]:
-    """Flower's layers in their order, those of the control interface for its requests alone."""
+    """Return Flower's layers in order, with the control interface's limited to its requests."""
     return [type(each)(ControlOnly, layer=each) if each.cls.__module__ == _LAYERS else each for each in flowers()]
 
 
 async def refuse(send: Send, status: int) -> None:
-    """Answer a request without a word, and close its connection."""
+    """Answer a request without a body, and close its connection."""
     headers = [(b"connection", b"close"), (b"content-length", b"0")]
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": b""})
 
 
 def host_and_port(address: str) -> tuple[str, int]:
-    """Return a ``HOST:PORT`` in its parts.
-
-    Raises:
-        PrivstatsError: ``address`` has another form.
-    """
+    """Return the parts of ``HOST:PORT``, or raise ``PrivstatsError``."""
     host, _, port = address.rpartition(":")
     if not host or not port.isdecimal() or not 0 < int(port) < 1 << 16:
         raise PrivstatsError(f"the address must be HOST:PORT with a port up to 65535, not {address!r}")
@@ -121,12 +113,11 @@ def serve_both(fleet: str, home: Path, *, lifespan_config: Any) -> None:
 
     Args:
         fleet: ``HOST:PORT`` for parties.
-        home: the host's folder, where the numbers of connections are kept.
+        home: the host's folder, for the connection counts.
         lifespan_config: Flower's configuration; its host and port are the control address.
 
     Raises:
-        PrivstatsError: Flower was started on a control address that is not on loopback, or without TLS; or one of the
-            two addresses cannot be bound.
+        PrivstatsError: the control address is not on loopback or has no TLS; or an address cannot be bound.
     """
     if lifespan_config.host != LOOPBACK or lifespan_config.ssl_certfile is None:
         raise PrivstatsError(f"the control interface is served on {LOOPBACK} and over TLS only; nothing was started")
@@ -158,13 +149,11 @@ def serve_both(fleet: str, home: Path, *, lifespan_config: Any) -> None:
 
 
 def _is_no_strangers_line(record: logging.LogRecord) -> bool:
-    """Return a log filter without uvicorn's warnings: a line for each request that is no HTTP, or wants another
-    protocol."""
+    """Drop uvicorn's warnings: strangers could cause one per request."""
     return record.levelno != logging.WARNING
 
 
 def _authenticated(app: Any, limiter: ConnectionLimiter) -> App:
-    """Flower's app behind the check of who signs, which asks Flower's own state which nodes are registered."""
     ours = importlib.import_module("privstats.engines.flower.node_authentication")
     layer = importlib.import_module("flwr.superlink.routers.fleet.node_auth")
 

@@ -1,10 +1,8 @@
 """Certificates for TLS: an authority's certificate, the server's certificate and key; a node's key pair.
 
-A SuperLink that serves here learns a folder of public keys by Flower's own command.
-
 The authority's own key signs once and is discarded, so it can sign no other server. Before the certificates expire,
-make all three files anew ``after`` the old ones: the new ``ca.pem`` holds both authorities, so parties change to it one
-by one while the server still shows the old certificate, and the server changes last.
+write new ones ``after`` the old: the new ``ca.pem`` holds both authorities, so parties change one by one and the server
+last.
 """
 
 from __future__ import annotations
@@ -57,16 +55,14 @@ def write_certificates(
 
     Args:
         folder: a new folder, which only its owner can read.
-        hosts: the names or addresses by which parties reach the server; localhost and 127.0.0.1 are always added. If
-            omitted with ``after``, the hosts of its server.
+        hosts: names or addresses by which parties reach the server; localhost and 127.0.0.1 are added. Default with
+            ``after``: the hosts of its server.
         days: the lifetime of the certificates.
-        after: the folder of the certificates that these will replace: the new ``ca.pem`` includes its authorities too,
-            as long as they are valid.
+        after: the folder of certificates to replace; the new ``ca.pem`` includes its valid authorities.
         now: the start of their lifetime, for tests.
 
     Raises:
-        PrivstatsError: the folder exists, no host is given, a host is not a name or address, the days are out of
-            range, or the files of ``after`` cannot be read.
+        PrivstatsError: the folder exists, no or bad hosts or days, or unreadable files of ``after``.
 
     Example:
         >>> from pathlib import Path
@@ -106,7 +102,7 @@ def hosts_of(folder: Path) -> list[str]:
 
 
 def named_in(certificate: x509.Certificate) -> list[str]:
-    """Return the names and addresses that a certificate lists for its server."""
+    """Return a certificate's server names and addresses."""
     try:
         named = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     except (x509.ExtensionNotFound, ValueError):
@@ -115,10 +111,10 @@ def named_in(certificate: x509.Certificate) -> list[str]:
 
 
 def pem_certificates(path: Path, remedy: str) -> list[x509.Certificate]:
-    """Return the certificates in a PEM file of ASCII characters, at least one.
+    """Return the certificates in an ASCII PEM file, at least one.
 
     Raises:
-        PrivstatsError: the file cannot be read or holds none; ``remedy`` is the sentence's advice.
+        PrivstatsError: the file cannot be read or holds none; ``remedy`` is the message's advice.
     """
     data = read_bounded(path, PrivstatsError, "privstats flower certificates")
     try:
@@ -136,10 +132,10 @@ def _still_trusted(folder: Path, today: datetime) -> bytes:
 
 
 def write_node_key(path: Path) -> Path:
-    """Write a node's private key in OpenSSH's format and its public half next to it; return the public half's path.
+    """Write a node's private key in OpenSSH's format, readable by its owner only; return the path of its public half.
 
     Args:
-        path: a new file, which only its owner can read.
+        path: a new file; the public half is next to it.
 
     Raises:
         PrivstatsError: one of the two files exists, or it cannot be written.
@@ -160,12 +156,7 @@ def write_node_key(path: Path) -> Path:
 
 
 def check_node_key(path: Path) -> None:
-    """Refuse a file that is no node's private key, such as its public half or an identity.
-
-    Raises:
-        PrivstatsError: the file cannot be read, or holds no elliptic curve private key in OpenSSH's format without a
-            passphrase.
-    """
+    """Refuse a file that is no elliptic curve private key in OpenSSH's format without a passphrase."""
     try:
         key: object = load_ssh_private_key(read_bounded(path, PrivstatsError, "privstats flower key"), password=None)
     except (ValueError, TypeError, UnsupportedAlgorithm):
@@ -175,11 +166,10 @@ def check_node_key(path: Path) -> None:
 
 
 def public_node_key(path: Path) -> bytes:
-    """Return the public half of a node's key, in the bytes that tell keys apart.
+    """Return the public half of a node's key, in bytes that identify it.
 
     Raises:
-        PrivstatsError: the file cannot be read, or is no public elliptic curve key in OpenSSH's format, such as an
-            identity's, which belongs into a roster.
+        PrivstatsError: the file is no public elliptic curve key in OpenSSH's format; an identity's is none.
     """
     try:
         key: object = load_ssh_public_key(read_bounded(path, PrivstatsError, "privstats flower key"))
@@ -277,17 +267,17 @@ class Registered:
 
 
 def register(home: Path, keys: Path) -> list[Registered]:
-    """Register each ``NAME.pub`` of a folder under its name; keys that are registered stay as they are.
+    """Register each ``NAME.pub`` of a folder under its name; registered keys stay unchanged.
 
     Every file is read before the first is registered, so a wrong one changes nothing.
 
     Args:
         home: the host's folder, in which ``serve`` runs.
-        keys: the folder of the public keys that parties sent.
+        keys: the folder of the parties' public keys.
 
     Raises:
-        PrivstatsError: another version of Flower is installed, ``serve`` never ran in ``home``, there is no ``.pub``,
-            one is no node's key or is registered under another name, or the SuperLink refuses or does not answer.
+        PrivstatsError: a wrong version of Flower, ``serve`` never ran in ``home``, a bad or duplicate key, or the
+            SuperLink refuses or does not answer.
     """
     check_version()
     if not (home / ".flower" / "config.toml").is_file():

@@ -1,13 +1,8 @@
 """Poll less often and wait less: a node for messages, and the SuperLink for expired tasks.
 
-Flower's node sleeps 3 s whenever it finds no message (``flwr/supernode/start_client_internal.py``). A step of a session
-then waits for the slowest of n such sleeps. Here the first wait after a message is short, and each further one is half
-as long again: a message waits for a third of the time since the last one.
-
-Between messages, the node's executor asks the node every second whether there is a task; here the node wakes it up.
-
-Flower's SuperLink looks for expired tasks in every request (``flwr/supercore/corestate/sql_corestate.py``), and writes
-to its database for that, where requests then wait for each other.
+Flower's node sleeps 3 s without a message, and a step waits for the slowest of n sleeps. Here the first wait after a
+message is short and grows by half, so a message waits for at most a third of the time since the last one. The node also
+wakes its executor, and the SuperLink looks for expired tasks once a second, not in every request.
 """
 
 from __future__ import annotations
@@ -43,7 +38,7 @@ class PollingClock:
 
     Args:
         sleep: waits for a number of seconds.
-        longest: the longest polling interval in seconds, for a server without messages.
+        longest: the longest polling interval in seconds.
 
     Example:
         >>> waited = []
@@ -61,7 +56,7 @@ class PollingClock:
         self._next = _FIRST_SECONDS
 
     def sleep(self, seconds: float) -> None:
-        """Replacement for Flower's ``time.sleep``."""
+        """Replace Flower's ``time.sleep``."""
         if seconds != IDLE_SECONDS:
             self._next = _FIRST_SECONDS
             self._sleep(min(seconds, _ANSWER_SECONDS))
@@ -71,9 +66,9 @@ class PollingClock:
 
 
 class WakeUpPipe:
-    """A named pipe by which one process ends another one's sleep; a replacement for ``time`` in Flower's executor.
+    """A named pipe by which one process ends another one's sleep; replaces ``time`` in Flower's executor.
 
-    Where a file system has no named pipes, or the pipe is removed, every sleep goes to its end.
+    Without a usable pipe, every sleep has its full length.
 
     Args:
         path: of the pipe.
@@ -93,7 +88,7 @@ class WakeUpPipe:
 
     @contextmanager
     def opened(self) -> Iterator[Self]:
-        """Provide the pipe in this block, for this user only, in place of any file of that name."""
+        """Provide the pipe in this block, for this user only, replacing any file of that name."""
         with suppress(OSError):
             self.path.unlink(missing_ok=True)
             os.mkfifo(self.path, 0o600)
@@ -104,7 +99,7 @@ class WakeUpPipe:
                 self.path.unlink(missing_ok=True)
 
     def wake(self) -> None:
-        """End the sleep of the process that waits on this pipe, or its next one; nothing waits for it."""
+        """End the current or next sleep of the waiting process."""
         with suppress(OSError):  # no process sleeps, or it has been woken often already
             end = os.open(self.path, os.O_WRONLY | os.O_NONBLOCK)
             try:
@@ -122,7 +117,7 @@ class WakeUpPipe:
         return waking
 
     def sleep(self, seconds: float) -> None:
-        """Replacement for Flower's ``time.sleep``, which a byte in the pipe ends."""
+        """Replace Flower's ``time.sleep``; a byte in the pipe ends it."""
         with suppress(OSError):
             if self._end is None:
                 self._end = os.open(self.path, os.O_RDWR | os.O_NONBLOCK)  # as a writer too, so that it never closes
@@ -132,7 +127,7 @@ class WakeUpPipe:
 
 
 def once_a_second(look: Callable[[Any], None], clock: Callable[[], float] = time.monotonic) -> Callable[[Any], None]:
-    """Return a method that does what another one does, at most once a second; an expired task is noticed so much later.
+    """Limit a method to one call a second; an expired task is noticed that much later.
 
     Args:
         look: a method without arguments and result.
