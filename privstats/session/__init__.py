@@ -1,10 +1,6 @@
 """Join plan and protocol: build clients from moments, and a release from the unmasked sum.
 
-The room has no state: engines move the bytes, ``secagg`` has the protocol, ``dp`` draws the noise, and ``accounting``
-charges the ledger.
-
-``secagg`` knows rings and bytes but neither moments nor noise; ``dp`` knows noise but no protocol. ``session`` joins
-them, in one way for simulations and deployments.
+The room has no state: engines move the bytes, ``secagg`` has the protocol, and ``dp`` draws the noise.
 """
 
 from typing import TYPE_CHECKING

@@ -1,19 +1,9 @@
 """Charge a session to a ledger: record the spend before noise is drawn, and its end before anything is sent.
 
-The module joins plan, run name and ledger; the arithmetic is in ``dp``. ``session``, which builds every client and
-every release, calls it.
-
-Every call that spends privacy requires a charge, or the word "uncharged". A default would be a choice that no data
-owner made: two fits on the same records add up, and without a charge no record of the first remains. So
-``session.client``, ``session.release``, ``private_release``, ``private_releases`` and every ``fit_private`` raise a
-``LedgerError`` before they draw noise, and name both remedies; the README's snippet passes "uncharged". The
-alternative, a warning once per process, would be a second rule, and notebooks that run for weeks would show it once.
-Experiments in one process (``simulate``, ``sweep``, ``aggregate_unmasked``) charge nothing, as their documentation
-states. ``tests/test_charge_is_said.py`` checks that no function has another default for such a parameter.
-
-A client's machine finishes its spend before it sends its masked vector. If the spend were finished when the machine is
-built, a killed process could not restart the run without paying twice; if the engine finished it, the guarantee would
-depend on the engine. The ledger records the upload's SHA-256: of two machines under one spend only one can send.
+Every call that spends privacy requires a charge, or the word "uncharged": without a record, two fits on the same
+records would add up unnoticed. Experiments in one process (``simulate``, ``sweep``, ``aggregate_unmasked``) charge
+nothing. A client's machine finishes its spend just before it sends: earlier, a killed process would pay twice for one
+run. The ledger records the upload's SHA-256, so that of two machines under one spend only one can send.
 """
 
 from __future__ import annotations
@@ -38,14 +28,14 @@ _Result = TypeVar("_Result")
 
 
 class Account(ABC):
-    """Interface of an account that a session is charged to; both implementations use the ledger (``charges``)."""
+    """Interface of an account that a session is charged to."""
 
     ledger: Ledger
     per_round: ClassVar[bool] = False
 
     @abstractmethod
     def spend(self, plan: Plan, run: bytes) -> Spend:
-        """Spend a session, or return its entry if it was spent before.
+        """Spend a session, or return its earlier entry.
 
         Raises:
             LedgerError: the run has no name, its name is used up, or the cap would be exceeded; nothing is spent then.
@@ -57,10 +47,10 @@ class Account(ABC):
 
     @abstractmethod
     def withdraw(self, plan: Plan, run: bytes) -> None:
-        """Return the spend if nothing was sent; otherwise do nothing."""
+        """Refund the spend if nothing was sent."""
 
     def check_moments(self, moments: Moments) -> None:  # noqa: B027
-        """Refuse moments of other records than the charge's; by default accept all moments."""
+        """Refuse moments of other records than the charge's; by default accept all."""
 
 
 Charging: TypeAlias = Account | Literal["uncharged"] | None
@@ -71,7 +61,7 @@ CHARGED_BEFORE: Final = "uncharged"
 
 
 def charge_of(plan: Plan, charge: Charging) -> Account | None:
-    """Return the account to charge; None for ``"uncharged"``, and for a plan without DP that names no account.
+    """Return the account to charge; None for ``"uncharged"``, or without DP and an account.
 
     Raises:
         LedgerError: no account for a plan with DP, or a value of another kind.
@@ -106,13 +96,13 @@ def register_run(plan: Plan, charge: Account, roster: secagg.Roster) -> Spend:
 def charged(plan: Plan, charge: Account | None, run: bytes, make: Callable[[], _Result]) -> _Result:
     """Spend first, then call ``make``, which draws the noise; a crash in between loses a release, never its record.
 
-    An abort is finished like a release, because it depends on the drawn noise: if aborts could be repeated under one
-    spend, they would be an oracle with fresh noise for every query. Concurrent calls share the spend and draw separate
-    noise; the first to end is the release, and the others are refused.
+    An abort is finished like a release, because it depends on the drawn noise: repeatable aborts under one spend would
+    be an oracle with fresh noise per query. Concurrent calls share the spend and draw separate noise; the first to end
+    is the release, and the others are refused.
 
     Raises:
-        LedgerError: as for ``spend``; or another call has ended under the same spend, or it was withdrawn. The
-            release or abort is discarded then, and the error does not contain it.
+        LedgerError: as for ``spend``; or the spend has ended or was withdrawn meanwhile. The release or abort is
+            discarded then, and the error does not contain it.
         AggregationError: ``make`` aborted; the ledger has recorded the abort.
     """
     if charge is None:
@@ -133,7 +123,7 @@ def charged(plan: Plan, charge: Account | None, run: bytes, make: Callable[[], _
 
 @dataclass(frozen=True)
 class LedgerCallback:
-    """Callback with which a client's machine records in the ledger that it sends its upload, or never will.
+    """Callback with which a client's machine records that it sends its upload, or never will.
 
     Attributes:
         plan: the plan all parties agreed on.
@@ -154,7 +144,7 @@ class LedgerCallback:
         self.charge.finish(self.plan, self.run, upload)
 
     def withdraw(self) -> None:
-        """Return the spend if nothing was sent; a machine calls this method after it is wiped.
+        """Refund the spend if nothing was sent; a machine calls this after it is wiped.
 
         Raises:
             LedgerError: the run is not in the ledger, or the file failed.

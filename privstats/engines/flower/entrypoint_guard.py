@@ -57,7 +57,7 @@ def _hook(forbidden: str) -> Callable[[str, tuple[Any, ...]], None]:
 
 
 def _paths(event: str, arguments: tuple[Any, ...]) -> Sequence[Any]:
-    """For an import, only the file of a compiled module matters."""
+    """Only a compiled module's import has a path."""
     if event == "import":
         return arguments[1:2]
     return arguments[:1] if event == "open" else arguments
