@@ -1,7 +1,7 @@
 """The loop that carries a session: an aggregator, a transport and a clock in, an outcome out, for every protocol.
 
-It knows no protocol, number of steps, folder or carrier. A step that cannot be closed stays open: closing it with too
-few answers would lose all vectors. The run ends, the journal stays, and the next run asks the missing parties.
+Closing a step with too few answers would lose all vectors, so it stays open: the run ends, the journal stays, and the
+next run asks the missing parties.
 """
 
 from __future__ import annotations
@@ -45,10 +45,8 @@ class StepReport:
     """The result of a step.
 
     Attributes:
-        step: its name.
         answered, missing: peer indices.
-        seconds: its duration.
-        sent, received: bytes of messages and envelopes, without the carrier's overhead.
+        sent, received: bytes, without the carrier's overhead.
     """
 
     step: str
@@ -65,7 +63,7 @@ class StepReports:
 
     Attributes:
         steps: reports of the closed steps, in order.
-        shortfall: the step that stayed open; the next run continues there. None if the session ended.
+        shortfall: the step that stayed open, if any; the next run continues there.
     """
 
     steps: tuple[StepReport, ...]
@@ -77,14 +75,12 @@ class SessionContext:
     """The parties that the loop addresses, and its clock.
 
     Attributes:
-        transport: carries messages.
         registry: which node is which party.
         clock: monotonic seconds.
-        sleep: waits that many seconds.
         say: prints a line for the operator, without data.
         plan: the beginning of the plan's digest.
-        most: maximum bytes of one reply, see :func:`statements.most_bytes`.
-        printed: lines already printed, which are not repeated.
+        most: maximum bytes of one reply.
+        printed: lines already printed.
         watch: called with each state of a step.
         refusals: number of refusals so far, by code.
     """
@@ -159,12 +155,11 @@ def drive(server: Aggregator, context: SessionContext, deadlines: Deadlines, ope
 
     Args:
         server: journaled, so that a killed run loses nothing.
-        context: the parties and the clock.
         deadlines: the seconds of a step.
         opening: the first message to every client, with its header.
 
     Raises:
-        AggregationError: the session has ended without a sum, and no further answer could have changed that.
+        AggregationError: the session ended without a sum; no further answer could have changed that.
         LocalProtocolError: an accepted answer could not be saved; the next run continues.
     """
     reports: list[StepReport] = []
@@ -189,13 +184,12 @@ def gather(context: SessionContext, question: bytes, wanted: frozenset[int], sec
     """Ask all nodes for their identity until all of ``wanted`` have answered.
 
     Args:
-        context: the parties and the clock.
-        question: the message; it must be new, so that no old answer fits.
+        question: a new message, so that no old answer fits.
         wanted: peer indices.
         seconds: how long to wait.
 
     Returns:
-        The payload of each answer of ``wanted``, by index; incomplete after a timeout.
+        Payloads of ``wanted`` by index; incomplete after a timeout.
     """
     until = context.clock() + seconds
     queue, payloads = RequestQueue(context.transport, context.clock, until, context.most), dict[int, bytes]()
@@ -220,11 +214,7 @@ def gather(context: SessionContext, question: bytes, wanted: frozenset[int], sec
 
 
 def _refused(context: SessionContext, queue: RequestQueue, node: int, asked: Request, reply: Reply) -> None:
-    """Only a refusal that a party has signed is final.
-
-    An unsigned refusal is asked again, because the folder may be repaired meanwhile. The refusal's signature proves the
-    node's index.
-    """
+    """Only a refusal that a party has signed is final; after another, the folder may be repaired."""
     signed = read_signed_reply(reply.data, asked.digest, reply.code, context.registry.publics)
     proven = signed is not None and context.registry.claim(node, signed.place)
     context.tell(node, context.registry.place_of(node), reply.code)
@@ -344,10 +334,9 @@ class _Step:
             self._queue.done(node)
 
     def _hopeless(self, missing: frozenset[int]) -> bool:
-        """Return whether all missing parties have refused for good, each under its own signature.
+        """Return whether all missing parties have refused for good, under their own signatures.
 
-        Refusals without a proved index do not count: otherwise any registered node could close the opening and exclude
-        slow parties.
+        Otherwise any registered node could close the opening and exclude slow parties.
         """
         nodes = [self._context.registry.node_of(place) for place in missing]
         return all(node is not None and self._queue.final(node) for node in nodes)

@@ -1,8 +1,7 @@
 """A party's or the server's folder: a course, its run, and the files of every round's session.
 
-A plan alone is a course of one round, with its session in the folder itself, its own run name and its own charge. In
-other courses ``nodes/2`` is the folder of round 2. A stream's server in the central model stores exact sums here under
-seal, with their noise seed.
+A plan alone is a course of one round, with its session in the folder itself, its own run name and charge. In other
+courses ``nodes/2`` is the folder of round 2.
 """
 
 from __future__ import annotations
@@ -63,7 +62,6 @@ class Folder(FolderDocuments):
     """An opened folder.
 
     Attributes:
-        home, course, roster, identity: see :class:`FolderDocuments`.
         key: seals journals and stored moments.
         ledger: the owner's spends; may have no account.
     """
@@ -76,8 +74,8 @@ class Folder(FolderDocuments):
         """Read a folder; create its journal key and ledger where missing.
 
         Raises:
-            LocalProtocolError: there is no such folder, or other accounts can read or change its files.
-            PrivstatsError: one of its files is missing or invalid.
+            LocalProtocolError: no such folder, or other accounts can read or change its files.
+            PrivstatsError: a file is missing or invalid.
         """
         known = FolderDocuments.read(home)
         return cls(known.home, known.course, known.roster, known.identity, *private_files(known.home))
@@ -110,20 +108,12 @@ class Folder(FolderDocuments):
         atomic_write(self._ensured(place) / (_NO_SUM if release is None else RELEASE), release or b"")
 
     def read_release(self, place: int, release: bytes) -> Release:
-        """Read a received release file, which the server on the roster must have signed.
-
-        Raises:
-            ReleaseError: no such signature, or a damaged file.
-        """
+        """Read a received release file, or raise ``ReleaseError`` if the roster's server did not sign it."""
         with _laid_down(self._ensured(place) / "shown", release) as path:
             return Release.load(path, signed_by=self.roster.server)
 
     def read_values(self, place: int, values: bytes) -> Published:
-        """Read a received file of published values.
-
-        Raises:
-            PlanError: it is no such file.
-        """
+        """Read a received file of published values."""
         with _laid_down(self._ensured(place) / "values", values) as path:
             return Published.load(path)
 
@@ -137,7 +127,7 @@ class Folder(FolderDocuments):
         """Return a round's stored outcome; None without a sum.
 
         Raises:
-            ReleaseError: the file is damaged, or the server on the roster has not signed it.
+            ReleaseError: the file is damaged, or not signed by the roster's server.
         """
         if (self.path(place) / _NO_SUM).exists():
             return None
@@ -149,10 +139,10 @@ class Folder(FolderDocuments):
         return [self.release(place) for place in known]
 
     def entry(self, dataset: str) -> Spend:
-        """Return the complete course's spend in this ledger, spending it now unless that was done.
+        """Return the complete course's spend in this ledger, spending it now if necessary.
 
         Raises:
-            LedgerError: the cap would be exceeded, or the run's name was used otherwise, or is not the next.
+            LedgerError: the cap would be exceeded, or the run's name does not fit.
         """
         roster = self.roster
         known = any(account.of_run(roster.run) is not None for account in self.ledger.accounts())
@@ -177,7 +167,6 @@ class RoundFolder:
     Attributes:
         above: the course's folder.
         place: the round's number.
-        plan: the round's.
         roster: the course's, under the round's run name.
     """
 
@@ -244,11 +233,7 @@ class RoundFolder:
 
     @property
     def totals(self) -> Totals | None:
-        """The sealed sums with which the server weighs this one; None where it releases the sum unchanged.
-
-        Raises:
-            PlanError: a course that weighs but is no stream.
-        """
+        """The sealed sums with which the server weighs this one, if it does."""
         course, key = self.above.course, self.key
         if not self.kind.weighs(course):
             return None
@@ -267,9 +252,6 @@ class RoundFolder:
         Args:
             dataset: the account, where ``records.py`` names one.
             again: whether exact sums may be released twice; for a plan alone.
-
-        Raises:
-            LedgerError: the account to charge is not determined, or as for :meth:`Folder.entry`.
         """
         account = account_of(self, dataset)
         if self.kind.single:
@@ -282,7 +264,7 @@ class RoundFolder:
         A marked round needs no other charge: its journal holds the seed and repeats one release.
 
         Raises:
-            LedgerError: the account to charge is not determined, or the cap would be exceeded.
+            LedgerError: no account is determined, or the cap would be exceeded.
         """
         if self.kind.single:
             return Charge(self.ledger, account_of(self, remedy=_SERVERS_REMEDY))
@@ -293,13 +275,7 @@ class RoundFolder:
         return CHARGED_BEFORE
 
     def ask_charge(self) -> None:
-        """Refuse early what :meth:`release_charge` would refuse; nothing is spent.
-
-        A server without an account to charge, and a run already charged, pass.
-
-        Raises:
-            LedgerError: as for :meth:`release_charge`.
-        """
+        """Refuse early what :meth:`release_charge` would refuse; nothing is spent."""
         accounts, noise, run = self.ledger.accounts(), self.plan.noise, self.above.roster.run
         pays = self.totals is not None or (noise is not None and (noise.trust.at_release or len(accounts) == 1))
         if not pays or any(account.of_run(run) is not None for account in accounts):
@@ -312,17 +288,13 @@ class RoundFolder:
 
     @property
     def agreed(self) -> tuple[int, ...] | None:
-        """The clients of an earlier sum, as this party signed them; None where it was in none.
-
-        Raises:
-            LocalProtocolError: the stored list is damaged.
-        """
+        """The clients of an earlier sum, as this party signed them; None where it was in none."""
         if self.kind.single:
             return signed_list(self.home, self.plan, self.roster)
         return _lists(self.above.path(0) / _AGREED, tuple[int, ...]) if self.place else None
 
     def remember(self, agreed: tuple[int, ...]) -> None:
-        """Store the client list that this party has signed, where a later round may need it."""
+        """Store the signed client list where a later round may need it."""
         if self.kind.single:
             keep_signed_list(self.home, self.plan, self.roster, agreed)
         elif not self.place:
@@ -330,11 +302,7 @@ class RoundFolder:
 
 
 def account_of(folder: RoundFolder, dataset: str | None = None, *, remedy: str = _REMEDY) -> str:
-    """Return the named account of a folder's ledger, or the only one.
-
-    Raises:
-        LedgerError: there is none, or more than one.
-    """
+    """Return the named account of a folder's ledger, or the only one."""
     if dataset is not None:
         return dataset
     names = [account.dataset for account in folder.ledger.accounts()]
@@ -363,12 +331,9 @@ def _laid_down(path: Path, data: bytes) -> Iterator[Path]:
 
 
 def signed_list(home: Path, plan: Plan, roster: Roster) -> tuple[int, ...] | None:
-    """Return the clients that this party signed in the sum before a round of an alignment; None without such a sum.
+    """Return the clients that this party signed in the sum before a round of an alignment, if any.
 
     A list holds roster indices, so it is valid for these clients in this order only.
-
-    Raises:
-        LocalProtocolError: the file is damaged.
     """
     earlier = plan.schema.follows
     if earlier is None:
@@ -378,7 +343,7 @@ def signed_list(home: Path, plan: Plan, roster: Roster) -> tuple[int, ...] | Non
 
 
 def keep_signed_list(home: Path, plan: Plan, roster: Roster, agreed: tuple[int, ...]) -> None:
-    """Store the list of an alignment's first sum without noise; on disk when this returns.
+    """Store the list of an alignment's first sum without noise.
 
     The first list stays, so that no server can replace it later.
     """

@@ -1,7 +1,6 @@
 """Open a folder: read its documents, check who else could read or change it, and load its keys and ledger.
 
-A folder that other accounts could read or change is refused. Each round's run name follows from the course's, so no
-party chooses it and no new roster is needed; its mark in the ledger replaces a counter.
+A round's run name follows from the course's, so no party chooses it and no new roster is needed.
 """
 
 from __future__ import annotations
@@ -40,10 +39,9 @@ _BELIEVED = (_PLAN, "plan.values", *COURSES, _ROSTER, _LARGE_ROSTER, "records.py
 
 @dataclass(frozen=True)
 class FolderDocuments:
-    """The documents of a folder, without secrets other than the identity.
+    """The documents of a folder.
 
     Attributes:
-        home: its path.
         course: the course in its files, or a plan alone.
         roster: the parties, and the run's name.
         identity: its owner's: party, helper or server.
@@ -56,12 +54,7 @@ class FolderDocuments:
 
     @classmethod
     def read(cls, home: str | os.PathLike[str]) -> FolderDocuments:
-        """Read them, and write nothing.
-
-        Raises:
-            LocalProtocolError: there is no such folder, or other accounts can read or change its files.
-            PrivstatsError: one of its files is missing or invalid.
-        """
+        """Read them, and write nothing; raises as :func:`check_modes` and :func:`read_documents`."""
         place = Path(home).absolute()
         check_modes(place)
         return FolderDocuments(place, *read_documents(place), Identity.load(place / "identity.pem"))
@@ -111,7 +104,7 @@ def read_documents(home: Path) -> tuple[Course, Roster]:
     """Return a folder's course and roster, even without an identity.
 
     Raises:
-        PrivstatsError: one of the files is missing or invalid, or they do not fit each other.
+        PrivstatsError: a file is missing or invalid, or they do not fit each other.
     """
     held = (home / COURSE).exists()
     course: Course = document.read(home / COURSE) if held else Single(Plan.read(home / PLAN))
@@ -146,9 +139,6 @@ def check_modes(home: Path) -> None:
     """Refuse a folder that other accounts can list, or with files that they can read or change.
 
     Its documents are checked first: changing access rights of a wrong folder, such as ``/``, does harm.
-
-    Raises:
-        LocalProtocolError: such access rights, or no such folder.
     """
     try:
         _require_documents(home)
@@ -212,12 +202,7 @@ def _ledger_of(path: Path) -> Ledger:
 
 
 def check_course(course: Course, roster: Roster) -> None:
-    """Refuse a course that this engine cannot carry, or cannot carry for these parties.
-
-    Raises:
-        LocalProtocolError: roster and plan do not fit, or several rounds have no run name.
-        DataError: an upload is larger than this engine carries.
-    """
+    """Refuse a course that this engine cannot carry for these parties."""
     for plan in course.priced:
         _check_fits(plan, roster)
     if not roster.run and not course_kind(course).single:

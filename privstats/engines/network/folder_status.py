@@ -1,6 +1,6 @@
 """A folder's state: its run, round and step, the missing parties and since when, and where it resumes.
 
-It reads documents and ``status.json``, and tries locks; it opens no journal, ledger or records, and changes nothing.
+It opens no journal, ledger or records, and changes nothing.
 """
 
 from __future__ import annotations
@@ -45,7 +45,6 @@ class HostStatus:
     """The state of the server's folder.
 
     Attributes:
-        documents: of the folder.
         status: its loop's last state, of this roster.
         held: the process that runs ``serve``.
         running: whether a process carries the session now.
@@ -138,7 +137,6 @@ class HomeStatus:
     """The state of a party's or helper's folder.
 
     Attributes:
-        documents: of the folder.
         status: at its last answer, under this roster.
         held: the process that runs ``join``.
     """
@@ -214,12 +212,7 @@ FolderStatus = HostStatus | HomeStatus
 
 
 def status_of(home: str | os.PathLike[str]) -> FolderStatus:
-    """Return a folder's state from its files.
-
-    Raises:
-        LocalProtocolError: there is no such folder, or other accounts can read or change its files.
-        PrivstatsError: one of its files is missing or invalid.
-    """
+    """Return a folder's state from its files; raises as :meth:`FolderDocuments.read`."""
     documents = FolderDocuments.read(home)
     if documents.identity.public != documents.roster.server:
         mine = read_status(documents.home, PartyStatus)

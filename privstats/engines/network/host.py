@@ -1,9 +1,8 @@
 """Run the server's folder: the next plan, its session, its release on disk, and so on, through any kill.
 
-Results on disk are never recomputed. Each round's folder, such as ``nodes/2``, has its own plan, run name and journal.
-Its signed announcement travels with the round's first message. A party refuses a second plan or release for a round, so
-a server cannot try weights on it. A restarted server reads a round's plan from disk, because recomputed eigenvectors
-differ in their last digits and one round has one plan.
+Each round's folder has its own plan, run name and journal. A party refuses a second plan or release for a round, so a
+server cannot try weights on it. A restarted server reads a round's plan from disk, because recomputed eigenvectors
+differ in their last digits.
 """
 
 from __future__ import annotations
@@ -50,7 +49,6 @@ class Host:
 
         Raises:
             LocalProtocolError: the identity is not the server's, or other accounts could read the folder.
-            PrivstatsError: its files do not fit each other.
         """
         folder = Folder.open(home)
         if folder.identity.public != folder.roster.server:
@@ -71,17 +69,16 @@ class Host:
         """Carry the course from its current round to its end, or to a round with too few parties.
 
         Args:
-            transport: carries messages.
             deadlines: the seconds of a step, in every session.
             clock, sleep: monotonic seconds, and a wait.
-            say: called with a line per step and refusal, a :class:`WarningLine` for a refusal; by default they are
-                logged as ``privstats.host``.
+            say: called with a line per step and refusal, a :class:`WarningLine` for a refusal; default
+                ``privstats.host``'s log.
 
         Raises:
-            SessionEndedError: it ended before; a new session needs a roster with a new run name.
+            SessionEndedError: it ended before; a new session needs a new run name.
             LedgerError: the server's account cannot pay; no party was contacted.
             AggregationError: as for :meth:`RoundHost.run`, for a plan alone; a longer course continues.
-            PrivstatsError: another process runs it, or a file cannot be read or written; nothing is lost.
+            PrivstatsError: in use, or a file cannot be read or written; nothing is lost.
         """
         carrying = Carrying(transport, deadlines, clock, sleep, say or log_line)
         if self.folder.kind.single:
@@ -119,7 +116,6 @@ class Host:
         Raises:
             NothingToResumeError: no round is open.
             SessionEndedError: a plan alone's session ended before.
-            LocalProtocolError: another process runs it now.
         """
         if self.folder.kind.single:
             return self._host(self.folder.round(0)).give_up()
@@ -247,15 +243,12 @@ def run_releases(
     """Run a host's session or course to its end, or return the releases of one that ended before.
 
     Args:
-        host: the server's folder.
-        transport: carries messages.
-        deadlines: the seconds of a step.
         again: the operator's remedy for too few answers.
-        say, sleep: as for :meth:`Host.run`.
+        deadlines, say, sleep: as for :meth:`Host.run`.
 
     Raises:
         TooFewAnswersError: a deadline passed with too few answers; the next call continues.
-        SessionEndedError: the session ended before, without a release, or its file was moved away.
+        SessionEndedError: the session ended before, and its release is missing.
         AggregationError: it ends now, without a sum.
         PrivstatsError: as for :meth:`Host.run`.
     """
@@ -275,11 +268,7 @@ def run_releases(
 
 
 def named_home(home: str | os.PathLike[str] | None, environment: Mapping[str, str], variable: str) -> Path:
-    """Return the folder that a program names, or else its environment.
-
-    Raises:
-        PrivstatsError: no name, or a relative path: carriers run programs in other folders.
-    """
+    """Return the absolute folder that a program names, or else its environment."""
     named = environment.get(variable) if home is None else home
     if named is None:
         raise PrivstatsError(f"no folder is named: give its path, or set {variable} before the server starts")

@@ -1,7 +1,7 @@
-"""Report how this Python's TLS agrees on keys: by the group that it offers first, which its own servers accept too.
+"""Report how this Python's TLS agrees on keys: by the group that it offers first.
 
 Python's ``ssl`` names no group before 3.15, so the first key share is read from a ClientHello in memory (RFC 8446,
-4.2.8). A connection uses a hybrid group only if both ends offer it.
+4.2.8). A hybrid group needs both ends.
 """
 
 from __future__ import annotations
@@ -23,9 +23,8 @@ class KeyAgreement:
     """Group and library with which TLS agrees on keys.
 
     Attributes:
-        group: IANA's name of the group that is offered first, or its number; ``none of TLS 1.3`` where the system
-            forbids that version.
-        library: the version of OpenSSL behind Python's ``ssl``.
+        group: IANA's name or number of the group offered first; ``none of TLS 1.3`` where that version is forbidden.
+        library: the version of OpenSSL.
     """
 
     group: str

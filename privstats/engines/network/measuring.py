@@ -1,11 +1,10 @@
 """Measure a party's records: its ``load`` function, one measurement, and the sums stored for the session.
 
 It runs the party's own ``records.py`` and no code from the network. Stored sums are sealed, and belong to one plan,
-account and text of that file. A plan for persons needs an id per row in every round; each round bounds a person by the
-person's rows in that round.
+account and text of that file. A plan for persons needs an id per row in every round.
 
 A split holds records out by their own features, so replacing a record may move it into or out of the sums. Under
-replace-one the sums may then have one record more or less; a split is refused where the noise does not hide that.
+replace-one a split is refused where the noise does not hide one record more or less.
 """
 
 from __future__ import annotations
@@ -109,8 +108,6 @@ class Records:
     """A party's measured records for a session.
 
     Attributes:
-        moments: exact sums of its records.
-        folder: the party's.
         dataset: the account that is charged.
         again: whether exact sums may be released twice.
     """
@@ -130,11 +127,10 @@ def records_of(folder: RoundFolder, *, anew: bool = False) -> Records:
     """Return the stored sums if they fit this plan, account and ``records.py``; else measure now.
 
     Args:
-        folder: the party's.
         anew: measure in every case, because the data may have changed.
 
     Raises:
-        DataError: ``records.py`` is missing, fails, or returns unfit records, or its split breaks the guarantee.
+        DataError: ``records.py`` fails or returns unfit records, or its split breaks the guarantee.
         LedgerError: the account to charge is not determined.
     """
     stored = None if anew else _stored(folder)
@@ -256,10 +252,7 @@ def _measuring(X: Any) -> Any:
 
 
 def _loaded(folder: RoundFolder, load: Callable[[], Any]) -> Any:
-    """Resolve a RecordFile's relative path against the party's folder, without changing the process's current folder.
-
-    All threads share the current folder, and other parties may run in them.
-    """
+    """Resolve a RecordFile's relative path without changing the current folder, which all threads share."""
     try:
         loaded = load()
     except PrivstatsError:
@@ -285,18 +278,14 @@ def _pair(folder: RoundFolder, loaded: Any) -> tuple[Any, Any]:
 
 
 def sums_of_persons(plan: Plan, loaded: Any) -> Moments:
-    """Return the sums of a file, or of X, y and ids, under a plan for persons.
-
-    Raises:
-        DataError: anything else, or records that do not fit the plan.
-    """
+    """Return the sums of a file, or of X, y and ids, under a plan for persons."""
     X, y, ids = _with_ids(plan, loaded)
     options: Any = {"published": plan.published, "unreadable": plan.unreadable}
     return exact_moments(plan.schema, X, y, persons=ids, person_clip=plan.person_clip, **options)
 
 
 def admit_persons(course: Course, loaded: Any) -> None:
-    """Refuse records before the first round that a later round would refuse; persons are bounded as in the rounds."""
+    """Refuse records before the first round that a later round would refuse."""
     plan, admits = course.first, admits_of(course)
     if admits is None or isinstance(plan.privacy, NoPrivacy):
         return
@@ -335,10 +324,7 @@ def bind_split(folder: Folder, file: RecordFile) -> str:
     """Note which split enters a course's sums; a plan that scores a head must use the head's split.
 
     Returns:
-        A sentence on what cannot be stored; empty where all is.
-
-    Raises:
-        DataError: the head has another split, or the note is damaged.
+        A sentence on what cannot be stored, if anything.
     """
     plan, course = folder.course.first, folder.course.digest
     if not plan.schema.scores_head:
@@ -354,12 +340,7 @@ def bind_split(folder: Folder, file: RecordFile) -> str:
 
 
 def require_unseen(folder: Folder, plan: Plan, file: RecordFile) -> None:
-    """Refuse to score a head on records that built it, as far as the split or this party's ledger shows.
-
-    Raises:
-        DataError: a split without ``kept_out``; or the ledger was charged for the head's plan, and the file's records
-            were not held out of it.
-    """
+    """Refuse to score a head on records that built it, as far as the split or this party's ledger shows."""
     if not plan.schema.scores_head or file.kept_out or plan.published is None:
         return
     if file.split is not None:

@@ -1,7 +1,4 @@
-"""A folder's state as Prometheus text, and the loopback address that serves it.
-
-``prometheus_client`` is not used, because other processes write the numbers.
-"""
+"""A folder's state as Prometheus text, and the loopback address that serves it."""
 
 from __future__ import annotations
 
@@ -31,11 +28,7 @@ _HOSTS = frozenset({_LOOPBACK, "localhost"})
 
 
 def exposition(home: Path, now: Callable[[], float] = time.time) -> str:
-    """Return a folder's state in Prometheus' text format, version 0.0.4; labels hold steps, indices and codes.
-
-    Raises:
-        PrivstatsError: as for :func:`status_of`.
-    """
+    """Return a folder's state in Prometheus' text format, version 0.0.4; labels hold steps, indices and codes."""
     status = status_of(home)
     lines = _host(status, now()) if isinstance(status, HostStatus) else _home(status, now())
     return "".join(f"{line}\n" for line in lines)
@@ -110,18 +103,14 @@ def family(name: str, kind: str, text: str, values: Mapping[str, float]) -> Iter
 def metrics_served(home: Path, port: int | None) -> Iterator[int]:
     """Serve ``/metrics`` on a port of 127.0.0.1 in the block, from a thread; nothing where ``port`` is None.
 
-    A request for another host than 127.0.0.1 or localhost is refused with 421: a web page may have made its own name
+    Requests for other hosts than 127.0.0.1 or localhost are refused with 421: a web page may have made its own name
     resolve to this address.
 
     Args:
-        home: the folder.
-        port: the port; 0 lets the system choose.
+        port: 0 lets the system choose.
 
     Yields:
         The port; 0 where nothing is served.
-
-    Raises:
-        PrivstatsError: the port cannot be used.
     """
     if port is None:
         yield 0

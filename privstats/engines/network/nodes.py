@@ -1,7 +1,7 @@
 """Map nodes to parties, and decide when to repeat requests to nodes.
 
-Signatures prove the map; it decides which nodes are asked, and the sum does not depend on it. Repeating a request is
-safe, because a machine repeats its answer.
+Signatures prove the map; the sum does not depend on it. Repeating a request is safe, because a machine repeats its
+answer.
 """
 
 from __future__ import annotations
@@ -27,7 +27,6 @@ class Request:
     """One request to one node.
 
     Attributes:
-        kind: of the message.
         digest: SHA-256 of the message.
         again: the time to repeat it; None for never.
         messages: names of messages without a reply yet.
@@ -50,14 +49,12 @@ class RequestQueue:
     """The requests of one step, one per node at a time.
 
     Args:
-        transport: carries them.
         clock: monotonic seconds.
         until: the step's deadline, on that clock.
         most: maximum bytes of one reply.
 
     Attributes:
-        sent: bytes that were pushed.
-        received: bytes that were pulled.
+        sent, received: bytes pushed, and pulled.
     """
 
     def __init__(self, transport: Transport, clock: Callable[[], float], until: float, most: int) -> None:
@@ -143,7 +140,7 @@ class NodeRegistry:
     Args:
         publics: all public keys: the clients, then the helpers.
         clients: number of clients among them.
-        names: the clients' names for people; may be empty.
+        names: the clients' names for people.
         nodes: the stored map, from node to index.
         store: called with the map whenever it grows.
     """

@@ -1,7 +1,6 @@
-"""Lines for a folder's operator, by standard ``logging``: the loggers ``privstats.host`` and ``privstats.party``.
+"""Lines for a folder's operator, by the loggers ``privstats.host`` and ``privstats.party``.
 
-A line names parties, steps, codes, times and sizes, and no record's value, key, seed or sum. Other libraries' errors
-are logged by type and code location, without text.
+A line holds no record's value, key, seed or sum: other libraries' errors are logged by type and code location.
 """
 
 from __future__ import annotations
@@ -41,10 +40,10 @@ class ScriptError(DataError):
 
     Args:
         what: the part that failed, with its verb.
-        cause: the error that it raised. The log contains only a system error's text.
+        cause: the error that it raised.
 
     Attributes:
-        logged: the sentence for the log.
+        logged: the sentence for the log, with the text of system errors only.
 
     Example:
         >>> from privstats.engines.network.operator_log import ScriptError
@@ -90,9 +89,6 @@ def configure(environment: Mapping[str, str] = os.environ) -> None:
     Args:
         environment: ``PRIVSTATS_LOG`` is ``text``, the default, or ``json``, one object per line;
             ``PRIVSTATS_LOG_LEVEL`` is a level's name, ``INFO`` by default.
-
-    Raises:
-        PrivstatsError: one of the two has another value.
     """
     form, level = _chosen(environment, FORM, _FORMS, "text"), _chosen(environment, LEVEL, _LEVELS, "INFO")
     handler = _StandardError()

@@ -44,11 +44,7 @@ class RecordsPart:
         return session.on_upload(self._folder.plan, self._folder.roster, charge_of(self._folder))
 
     def settle(self, beside: bytes) -> None:
-        """Refund the spend where nothing was sent, or where signed statements prove that the upload is in no sum.
-
-        Args:
-            beside: signed statements about the session's end, see :func:`statements.session_ended`.
-        """
+        """Refund the spend where nothing was sent, or where signed statements prove that the upload is in no sum."""
         if not self._folder.kind.gives_back:
             return
         for spend in spends_of(self._folder).values():
@@ -137,16 +133,12 @@ def spends_of(folder: RoundFolder) -> dict[str, Spend]:
 
 
 def panel_of(plan: Plan, offers: bytes) -> Panel | None:
-    """Return a session's panel, from the opening's offers and the plan's identities; None without a panel.
-
-    Raises:
-        Declined: the bytes are no offers of the plan's panel.
-    """
+    """Return a session's panel, from the opening's offers and the plan's identities, if any."""
     return offered_panel(plan, offers) if plan.panel else None
 
 
 def offered_panel(plan: Plan, offers: bytes) -> Panel:
-    """Return the panel of a plan that has one; raises as :func:`panel_of`."""
+    """Return the panel of a plan that has one."""
     size = len(offers) // len(plan.panel)
     cut = [offers[size * place : size * (place + 1)] for place in range(len(plan.panel))]
     try:

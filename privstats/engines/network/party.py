@@ -1,9 +1,8 @@
 """A party: one folder, and an answer to every message; it computes each round's plan itself before it takes part.
 
-It stores the releases it was shown and joins only rounds that follow from them. The privacy guarantee does not rest on
-that: a server that invents releases can choose plans that follow. Only codes and the machines' answers are sent; error
-texts go to the party's own operator. A party proves its index by signing its answer to an opening together with the
-question; the sum does not rely on it.
+It joins only rounds that follow from the releases it was shown. The privacy guarantee does not rest on that: a server
+that invents releases can choose plans that follow. Only codes and the machines' answers are sent; error texts go to the
+party's own operator. A party proves its index by a signature over opening and answer; the sum does not rely on it.
 """
 
 from __future__ import annotations
@@ -58,23 +57,14 @@ _PASSING = {sqlite3.SQLITE_BUSY: "busy", sqlite3.SQLITE_FULL: "disk", sqlite3.SQ
 
 @dataclass(frozen=True)
 class Party:
-    """A party's or a helper's folder.
-
-    Args:
-        folder: the folder.
-        say: called with each error: one sentence, or code locations of an unforeseen one.
-    """
+    """A party's or a helper's folder; ``say`` is called with each error's sentence or code locations."""
 
     folder: Folder
     say: Callable[[str], None]
 
     @classmethod
     def open(cls, home: str | Path, say: Callable[[str], None] | None = None) -> Party:
-        """Open a folder, and remove old answers and keys in it.
-
-        Raises:
-            PrivstatsError: its files do not fit each other, or other accounts could read them.
-        """
+        """Open a folder, and remove old answers and keys in it."""
         party = cls(Folder.open(home), say or PARTY.warning)
         for place in party.folder.rounds[-1:]:  # those before it were given up with it
             RoundParty(party.folder.round(place), party.say).forget_old()
@@ -93,7 +83,7 @@ class Party:
         """Return the party's side of an earlier session by its files; by default of the current session.
 
         Raises:
-            PrivstatsError: a file is unreadable, the two do not fit, or the folder holds a course.
+            PrivstatsError: the files do not fit, or the folder holds a course.
         """
         folder = self.folder
         if not folder.kind.single:
@@ -225,10 +215,8 @@ class Party:
         return plan if plan.published is None else plan.with_values(self._values(announcement, signed))
 
     def _values(self, announcement: RoundAnnouncement, signed: SignedAnnouncement) -> dict[str, Values]:
-        """Return the published values that the server named: received with the message, or stored from earlier rounds.
-
-        Raises:
-            Declined: the values differ from the named ones, or one is missing.
+        """Return the published values that the server named: received with the message, or stored from earlier
+        rounds.
         """
         folder, place = self.folder, announcement.place
         came = dict(folder.read_values(place, signed.values).read()) if signed.values else {}
@@ -249,9 +237,6 @@ def answer(home: str | Path, kind: str, data: bytes, *, simulated: bool) -> Answ
     """Answer one message from a party's folder; never raises: errors are logged for the folder's operator.
 
     Args:
-        home: the folder.
-        kind: the message's kind.
-        data: the message.
         simulated: whether one machine runs all nodes; otherwise a simulated study's folder is refused.
     """
     try:
@@ -282,23 +267,14 @@ def _require_fresh(folder: RoundFolder, kind: str) -> None:
 
 @dataclass(frozen=True)
 class RoundParty:
-    """A party's folder of one session.
-
-    Args:
-        folder: the folder.
-        say: as for :class:`Party`.
-    """
+    """A party's folder of one session; ``say`` as for :class:`Party`."""
 
     folder: RoundFolder
     say: Callable[[str], None]
 
     @cached_property
     def role(self) -> Role:
-        """The party's role in the session.
-
-        Raises:
-            Declined: its identity is not on the roster.
-        """
+        """The party's role in the session; raises ``Declined`` for a stranger."""
         return require_role(self.folder)
 
     @property
@@ -314,22 +290,15 @@ class RoundParty:
 
         Returns:
             A client's records; None for a helper or a stream, which measures when it sends.
-
-        Raises:
-            PrivstatsError: the identity is not on the roster, or the records cannot be measured or charged.
         """
         role = self.role
         return role.part.prepare(anew=anew) if isinstance(role, ClientRole) else None
 
     def withdraw(self) -> tuple[str, ...]:
-        """End this folder's session here; refund its spend if nothing was sent.
-
-        Returns:
-            The refunded accounts.
+        """End this folder's session here; return the refunded accounts, if nothing was sent.
 
         Raises:
             LedgerError: the upload was sent; or this is a helper, which spends nothing.
-            PrivstatsError: the folder is in use, or a file cannot be read or written.
         """
         role = self.role
         if not isinstance(role, ClientRole):
@@ -413,10 +382,7 @@ class RoundParty:
         self.say(reason_of(error) if isinstance(error, LedgerError) else sentences.get(code) or reason_of(error))
 
     def forget_old(self) -> None:
-        """Remove last answers that were not requested for a month, and expired box keys.
-
-        A failure does not affect other sessions; this session's journals remove their own files.
-        """
+        """Remove last answers that were not requested for a month, and expired box keys."""
         limit = time.time() - KEPT_SECONDS
         for path in (self.folder.home / "sessions").glob("*"):
             try:

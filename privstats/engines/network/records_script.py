@@ -38,8 +38,6 @@ class Named:
     """Outcome of naming a file.
 
     Attributes:
-        script: the written file.
-        summed: records that will be summed.
         held_out: records that the split excludes from every sum.
         remarks: clip notes for the data holder, with exact shares.
     """
@@ -54,14 +52,13 @@ def name_file(folder: Folder, file: RecordFile, untouched: bytes) -> Named:
     """Write the ``records.py`` of a party that provides a file.
 
     Args:
-        folder: the party's.
         file: named from the current folder; the script names it from the party's.
         untouched: the text of an unedited ``records.py``, which may be replaced.
 
     Raises:
-        PlanError: the folder is of a stream, which loads its records epoch by epoch.
+        PlanError: the folder is of a stream.
         DataError: the folder is no client's, the records do not fit the plan, their split breaks the guarantee or lets
-            a head be scored on its own records, or ``records.py`` was edited; nothing is written then.
+            a head be scored on its own records, or ``records.py`` was edited; nothing is written.
     """
     if folder.kind.part != "records":
         raise PlanError(f"{folder.home} is of a stream: bring what enters and leaves with `privstats stream bring`")

@@ -1,7 +1,6 @@
 """A study's next run: move the identity, ledger and records from the last run's folder into the next one's.
 
-The session, its keys and its release stay. A ledger is never copied. The identity moves last, so the same command
-completes an interrupted move.
+A ledger is never copied. The identity moves last, so the same command completes an interrupted move.
 """
 
 from __future__ import annotations
@@ -71,12 +70,12 @@ def renew(old: Path, new: Path, *, untouched: bytes, unfinished: bool = False) -
         old: the folder of an ended run, of any role.
         new: the owner's folder of the next run, as the coordinator sent it.
         untouched: the text of an unedited ``records.py``, which is replaced.
-        unfinished: move even if this party has not heard the end of the old session, which it then leaves.
+        unfinished: move even if this party has not heard the end of the old session.
 
     Raises:
         InUseError: a process works in the old folder.
-        LocalProtocolError: the run name or the identity's role does not fit; or the old session has not ended.
-        PrivstatsError: both folders have one of the files, or a file cannot be moved; moved files stay moved.
+        LocalProtocolError: the run name or role does not fit; or the old session has not ended.
+        PrivstatsError: both folders have a file, or one cannot be moved; moved files stay moved.
     """
     if not (old / _IDENTITY).exists():
         raise PrivstatsError(f"{old} has no {_IDENTITY}: it was renewed before, or is another folder")

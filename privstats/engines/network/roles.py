@@ -1,7 +1,6 @@
 """A party's role in a session: the journaled machine of a client, or of a helper, one message at a time.
 
-Every call opens and closes the journal, because another process may handle the next message. Refusals carry a code;
-other errors are the machines'.
+Every call opens and closes the journal, because another process may handle the next message.
 """
 
 from __future__ import annotations
@@ -54,7 +53,7 @@ class ClientRole:
     def opened(self, opening: bytes) -> bytes:
         """Make the client, once, and return its answer.
 
-        The opening holds the panel's offers where clients begin the protocol, else the server's message.
+        The opening holds the panel's offers, or else the server's message.
         """
         with self._journal(lambda: self._new_client(opening)) as client:
             answer = answered(client, opening, begins=True)
@@ -77,27 +76,18 @@ class ClientRole:
         raise Declined("refused", f"the server takes this party for a helper ({len(opening) + len(message)} bytes)")
 
     def session_ended(self, beside: bytes = b"") -> bytes:
-        """Remove state and last answer; a mark stays, so that no client begins here any more.
-
-        The part decides on refunds.
-
-        Args:
-            beside: the attachment of the server's last message, see :func:`statements.session_ended`.
+        """Remove state and last answer; a mark stays, so that no client begins here any more. The part decides on
+        refunds.
         """
         self._end()
         self.part.settle(beside)
         return b""
 
     def withdraw(self) -> tuple[str, ...]:
-        """End the session here, independently of the server, and refund its spend, if any.
-
-        Returns:
-            The refunded accounts.
+        """End the session here, independently of the server; return the refunded accounts.
 
         Raises:
-            LedgerError: the upload was sent, and the session continues; if it was sent during this call, the session
-                has ended.
-            InUseError: another process answers a message of it now.
+            LedgerError: the upload was sent, and the session continues; if sent during this call, it has ended.
         """
         for spend in spends_of(self._folder).values():
             check_waiting(spend)
@@ -108,10 +98,7 @@ class ClientRole:
         return tuple(spends)
 
     def _end(self) -> None:
-        """Remove secrets and answers; no client can begin afterwards.
-
-        A restored journal is only ended, which is safe for every copy.
-        """
+        """Remove secrets and answers; a restored journal is only ended, which is safe for every copy."""
         with suppress(Declined, SessionEndedError), self._journal(self._lost, charges=False, restored=True) as client:
             client.discard()
         folder = self._folder
@@ -204,8 +191,8 @@ class HelperRole:
     def session_ended(self, beside: bytes = b"") -> bytes:
         """Destroy the box key, and sign that where the message has the panel's offers.
 
-        The run's mark stays. A helper that has answered signs nothing, because the run counts as a release; nor does a
-        restored one, because its copy may have answered.
+        A helper that has answered signs nothing, because the run counts as a release; nor does a restored one, because
+        its copy may have answered.
         """
         try:
             resumed = self._resumed()

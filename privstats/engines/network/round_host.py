@@ -58,7 +58,7 @@ class Ended:
 
 @dataclass(frozen=True)
 class Waiting:
-    """A deadline passed with too few answers; nothing is lost, and the next run continues here.
+    """A deadline passed with too few answers; the next run continues here.
 
     Attributes:
         what: the missing parties.
@@ -79,7 +79,6 @@ class Carrying:
     """The tools with which a session is carried.
 
     Attributes:
-        transport: carries messages.
         deadlines: the seconds of a step.
         clock, sleep: monotonic seconds, and a wait.
         say: called with a line per step and refusal.
@@ -108,9 +107,9 @@ class RoundHost:
         """Carry the session from its current state: its start, a journal, or an unwritten release.
 
         Raises:
-            SessionEndedError: it ended before; a new session needs a roster with a new run name.
-            AggregationError: it ends without a sum; or its sum is refused for release, and each run raises this error.
-            PrivstatsError: another process runs it, or a file cannot be read or written; nothing is lost.
+            SessionEndedError: it ended before; a new session needs a new run name.
+            AggregationError: it ends without a sum; or its sum is refused for release, in this and every later run.
+            PrivstatsError: in use, or a file cannot be read or written; nothing is lost.
         """
         nodes, plan = NodeMap(self.folder.home, self._session), self.folder.plan
         watch = Watch(self.folder.base, self.folder.above.roster.run.hex(), self.folder.place)
@@ -144,7 +143,6 @@ class RoundHost:
         Raises:
             SessionEndedError: it ended before.
             NothingToResumeError: it has not begun.
-            LocalProtocolError: another process runs it now.
         """
         ended_session = SessionHistory(self.folder.home).of(self._session)
         if ended_session is not None:

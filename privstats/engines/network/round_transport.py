@@ -1,6 +1,6 @@
 """The transport of one round's session: it puts every message into an envelope with the round's number.
 
-A party is sent the last release and newly published values. A party that lacks more reports it, and is sent everything.
+A party is sent the last release and new published values, or everything if it reports that it lacks more.
 """
 
 from __future__ import annotations
@@ -28,8 +28,6 @@ class OutgoingAnnouncement:
     """The announcement of a round, with its files.
 
     Attributes:
-        announcement: of the round.
-        identity: the server's.
         values: the file of all published values.
         fresh: the file of newly published values.
         releases: earlier rounds' release files.
@@ -46,8 +44,8 @@ class OutgoingAnnouncement:
     def signed(self, *, whole: bool) -> SignedAnnouncement:
         """Return the signed announcement with statements, the last release and fresh values; or with everything.
 
-        A party cannot notice that it lacks the outcome of a round without a sum, so such rounds' statements are always
-        sent.
+        Statements about rounds without a sum are always sent, because a party cannot notice that it lacks their
+        outcome.
         """
         if whole:
             return SignedAnnouncement.of(self.announcement, self.identity, self.values, self.releases, self.ended)
@@ -73,13 +71,7 @@ class _Sent:
 
 
 class RoundTransport:
-    """A transport for the session of one round.
-
-    Args:
-        transport: carries the course.
-        outgoing: the announcement of the round.
-        publics: all public keys by index.
-    """
+    """A transport for the session of one round; ``publics`` are all public keys by index."""
 
     def __init__(self, transport: Transport, outgoing: OutgoingAnnouncement, publics: Sequence[bytes]) -> None:
         self._transport, self._announcing, self._publics = transport, outgoing, publics

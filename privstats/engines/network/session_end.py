@@ -1,7 +1,6 @@
 """A session's end on the server's disk: release or reason, statements and history; and the session's last message.
 
-Each step repeats identical bytes after a kill, and the journal is removed last. A session in the history is never
-reopened. Clients in no sum receive the proof of that once everything is on disk.
+A kill between steps changes no bytes; the journal is removed last. A session in the history is never reopened.
 """
 
 from __future__ import annotations
@@ -38,12 +37,7 @@ _NO_RELEASE = bytes(32)
 
 @dataclass(frozen=True)
 class SessionEnd:
-    """Ends a session of a server's folder, with a release or without.
-
-    Attributes:
-        folder: the server's, of the session.
-        say: called with a line for the operator.
-    """
+    """Ends a session of a server's folder, with a release or without."""
 
     folder: RoundFolder
     say: Callable[[str], None] = log_line
@@ -53,7 +47,7 @@ class SessionEnd:
 
         Raises:
             AggregationError: the sum is refused for release; the journal stays, and each call raises it.
-            PrivstatsError: the release is not charged, or a file cannot be written; nothing is lost.
+            PrivstatsError: the charge or a write failed; nothing is lost.
         """
         release, path = self._released(server), self.folder.home / RELEASE
         release.save(path, signer=self.folder.identity)
@@ -115,7 +109,6 @@ class EndedSession(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     Attributes:
         session: its name, 32 hexadecimal digits.
         ended: the day, ISO 8601.
-        survivors: the parties in the release.
         release: SHA-256 of its file, in hex; may be empty.
         why: the reason for no release.
         panel: without a sum, the panel's offers, in hex.
@@ -207,8 +200,8 @@ class KeptStatements:
 def send_end_notices(folder: RoundFolder, context: SessionContext, ended_session: EndedSession) -> None:
     """Notify every online node that the session has ended, so that it deletes its last answer.
 
-    A client in no sum receives the proof, so that its ledger can refund the spend. A node that misses this message
-    stores its last answer for 30 days, or until the session is run again.
+    A client in no sum receives the proof, so that its ledger can refund the spend. A node that misses the notice stores
+    its last answer for 30 days, or until the next run of the session.
     """
     release, nodes = bytes.fromhex(ended_session.release) or _NO_RELEASE, list(context.transport.online())
     offers = tuple(map(bytes.fromhex, ended_session.panel))
@@ -225,14 +218,7 @@ def send_end_notices(folder: RoundFolder, context: SessionContext, ended_session
 def _ask_helpers(
     folder: RoundFolder, context: SessionContext, helpers: Mapping[int, int], offers: tuple[bytes, ...]
 ) -> None:
-    """Store each helper's signed statement that it will never answer in a run without a sum.
-
-    Args:
-        folder: the server's.
-        context: the transport and the nodes.
-        helpers: panel indices, by node.
-        offers: the panel's.
-    """
+    """Store each helper's signed statement that it will never answer; ``helpers`` maps nodes to panel indices."""
     signed = _send(folder, context, dict.fromkeys(helpers, b"".join(offers)), _NO_RELEASE)
     KeptStatements(folder.home).add(
         {helpers[node]: statement for node, statement in signed.items() if statement}, offers

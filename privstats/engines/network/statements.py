@@ -1,8 +1,8 @@
 """Signed statements of parties and server around the machines' messages: the sender's index, and the session's end.
 
 The machines authenticate themselves, so these statements only decide which node is asked and when a party deletes its
-last answer. The signed announcement of a round travels with the session's first message. It names each published value
-by its own digest, so that a value common to several rounds is sent once; a party that lacks one answers ``behind``.
+last answer. A round's announcement names each published value by its own digest, so that a value common to several
+rounds is sent once.
 """
 
 from __future__ import annotations
@@ -41,12 +41,7 @@ _Place = Annotated[int, msgspec.Meta(ge=0, lt=1 << 16)]
 
 @dataclass(frozen=True)
 class Header:
-    """The plan and roster of an opening, so that a refusal can name which one differs.
-
-    Attributes:
-        plan: the plan's digest, 32 bytes.
-        roster: the roster's digest, 32 bytes.
-    """
+    """The digests of plan and roster (32 bytes each) in an opening, so that a refusal can name which one differs."""
 
     plan: bytes
     roster: bytes
@@ -85,11 +80,8 @@ def sign_reply(identity: Identity, place: int, question: bytes, code: str, paylo
     """Return a party's signed answer: ``u32 place || signature || payload``.
 
     Args:
-        identity: the party's.
-        place: its index among the peers, clients first.
+        place: the party's index among the peers, clients first.
         question: the complete answered message.
-        code: the answer's code.
-        payload: its machine's message.
 
     Guarantee: the signature covers question, code, place and payload, so a reply answers one message and cannot be
     replayed for another.
@@ -102,7 +94,6 @@ def read_signed_reply(data: bytes, question: bytes, code: str, publics: Sequence
     """Verify a signed answer; None where no listed key signed it.
 
     Args:
-        data: the answer.
         question: SHA-256 of the answered message.
         code: the code that came with it.
         publics: all public keys, by index.
@@ -137,8 +128,6 @@ def session_ended(
     """Return the server's signed end of a session: ``header || release || signature || beside``.
 
     Args:
-        identity: the server's.
-        header: the session's.
         release: SHA-256 of the release's file; zeros without one.
         beside: without a sum, the panel's offers for a helper; :class:`EndStatements` for a client in no sum.
     """
@@ -156,12 +145,7 @@ def read_session_ended(data: bytes, header: Header, server: bytes) -> bytes | No
 
 
 class EndStatements(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """Signed statements that prove a client's upload is in no sum.
-
-    Attributes:
-        statements: as for ``session.free``.
-        offers: the panel's; none without a panel.
-    """
+    """Signed statements, as for ``session.free``, and the panel's offers: they prove that an upload is in no sum."""
 
     statements: Mapping[int, bytes]
     offers: tuple[bytes, ...] = ()
@@ -182,8 +166,7 @@ class RoundAnnouncement(msgspec.Struct, frozen=True, array_like=True, forbid_unk
     """One round of a course.
 
     Attributes:
-        course: digest of the course, or of a plan alone.
-        roster: digest of the course's roster.
+        course, roster: digests; of a plan alone, the plan's.
         place: the round's number.
         plan: its plan, as TOML; empty for a plan alone.
         values: SHA-256 of each published value, by name.
@@ -244,14 +227,7 @@ class SignedAnnouncement(msgspec.Struct, frozen=True, array_like=True, forbid_un
 
 
 class Envelope(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """A message of one round's session, with the announcement where it may be a party's first.
-
-    Attributes:
-        place: the round's number.
-        kind: the message's kind in its session.
-        data: the message.
-        signed: the round's announcement.
-    """
+    """A message of one round's session; ``signed`` is the announcement where it may be a party's first message."""
 
     place: _Place
     kind: MessageKind

@@ -1,8 +1,7 @@
 """The state of a folder's session on disk, ``status.json``: for the operator's questions, and for no decision.
 
-It holds indices, steps, codes, times and sizes, and no message content. The session continues if it cannot be written.
-One process per folder holds a lock (``.joined``, ``.served``) that ends with it; connection counts are in
-``.connections``.
+It holds no message content, and the session continues if it cannot be written. One process per folder holds a lock
+(``.joined``, ``.served``) that ends with it.
 """
 
 from __future__ import annotations
@@ -42,7 +41,6 @@ class StepProgress:
     """The state of one step, as the loop sees it.
 
     Attributes:
-        step: its name.
         answered: indices, in increasing order.
         missing: reason per missing index: a code of ``transport.CODES``, or of this module.
         sent, received: bytes so far, in this run.
@@ -87,10 +85,9 @@ class ServerStatus(msgspec.Struct, frozen=True):
         place: the round.
         process: id of the server's loop, possibly ended.
         updated: time of this state (Unix).
-        step, answered, missing, sent, received: see :class:`StepProgress`.
+        step, answered, missing, sent, received, refusals: see :class:`StepProgress`.
         since: time at which the step opened (Unix).
         closed: earlier steps of all rounds.
-        refusals: number of refusals, by code.
     """
 
     run: str
@@ -118,7 +115,6 @@ class PartyStatus(msgspec.Struct, frozen=True):
         kind, code: of the last message, and of its answer.
         answers: number of answers.
         sent, received: bytes of answers and messages.
-        refusals: number of refusals, by code.
     """
 
     run: str
@@ -137,7 +133,6 @@ class Watch:
     """Updates the server folder's state during one round's session, writing only changes.
 
     Args:
-        home: the folder.
         run: the course's run name, in hex; another name restarts the numbers.
         place: the round of the session.
         now: Unix seconds.
@@ -186,13 +181,7 @@ def _closed(status: ServerStatus, seconds: float) -> ServerStatus:
 
 
 def noted(home: Path, run: str, answer: PartyStatus) -> None:
-    """Add one answer to the state of a party's folder.
-
-    Args:
-        home: the folder.
-        run: the course's run name, in hex.
-        answer: this answer alone.
-    """
+    """Add one answer to the state of a party's folder; another ``run`` restarts the numbers."""
     known = read_status(home, PartyStatus)
     before = known if known is not None and known.run == run else PartyStatus(run, 0.0)
     refusals = before.refusals if answer.code == OK else _added(before.refusals, {answer.code: 1})
@@ -273,7 +262,6 @@ class Supervision(msgspec.Struct, frozen=True):
     """The process that holds a folder.
 
     Attributes:
-        process: its id.
         since: the time at which it began (Unix).
         address: ``HOST:PORT`` of the joined server, or of this one.
         connected: whether the node last reported a connection.
@@ -295,7 +283,6 @@ def supervised(
 
     Raises:
         InUseError: another process has the folder.
-        PrivstatsError: the folder cannot be written.
     """
     ends = 0.0 if certificate_ends is None else certificate_ends.timestamp()
     place, own = _lock_of(home, task), Supervision(os.getpid(), time.time(), address, certificate_ends=ends)

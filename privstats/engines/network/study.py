@@ -1,7 +1,7 @@
 """The files that the coordinator distributes: the carrier's app, and folders for server, parties and helpers.
 
-They hold no key, because each owner makes its own. :func:`simulated_study` is the exception: its reader has every key,
-so its roster is labelled, and network nodes refuse such folders.
+They hold no key. :func:`simulated_study` is the exception: its reader has every key, so its roster is labelled, and
+network nodes refuse such folders.
 """
 
 from __future__ import annotations
@@ -32,21 +32,15 @@ _OWNER_ONLY = 0o700
 def write_study(
     plan: str | os.PathLike[str], roster: str | os.PathLike[str], study: Path, template: Traversable
 ) -> tuple[Path, ...]:
-    """Write a study's folders: ``app``, ``host``, ``party``, and ``helper`` where the plan has helpers.
+    """Write a study's folders and return them: ``app``, ``host``, ``party``, and ``helper`` where the plan has helpers.
 
     Args:
-        plan: the plan's file, or a course's.
-        roster: the roster's file.
+        plan, roster: the files; a course's instead of a plan's is valid.
         study: a folder that does not exist.
         template: the carrier's, with folders ``app`` and ``party``.
 
-    Returns:
-        The folders.
-
     Raises:
-        PlanError, LocalProtocolError: one of the files is invalid, or they do not fit one another.
-        SchemaError: the plan's cut points are open.
-        DataError: an upload is larger than this engine carries.
+        PlanError, LocalProtocolError, SchemaError, DataError: the files are invalid or do not fit.
         PrivstatsError: the folder exists, or cannot be written.
     """
     course, documents = _read(plan)
@@ -181,11 +175,7 @@ def _make(folders: Iterable[Path]) -> None:
 
 
 class LocalTransport:
-    """A transport between folders; each answers at once, in this process.
-
-    Args:
-        homes: folders of parties and helpers, by node number.
-    """
+    """A transport between folders, by node number; each answers at once, in this process."""
 
     def __init__(self, homes: Mapping[int, Path]) -> None:
         self._homes = dict(homes)

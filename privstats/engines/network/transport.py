@@ -1,7 +1,6 @@
 """The loop's interface to a carrier of messages; deadlines of steps, and status codes.
 
-Only codes leave a party that declines or fails: an exception's text can hold a value of a record, so it stays in the
-party's own log.
+Only codes leave a party that declines or fails, because an exception's text can hold a value of a record.
 """
 
 from __future__ import annotations
@@ -96,8 +95,7 @@ class Deadlines:
 
     Args:
         open_seconds: for the first step: parties start their nodes, and measure.
-        step_seconds: for every other. Below 120 s, restarting parties are lost: a node is refused for up to 60 s, and a
-            dead program is noticed after 60 s.
+        step_seconds: for every other. Below 120 s, restarting parties are lost.
         least: the bound on both, for tests.
     """
 
@@ -119,7 +117,7 @@ class Code:
     """A code's meaning for the server.
 
     Attributes:
-        sentence: the text after the party's name; ``{plan}`` is the beginning of the server's own plan digest.
+        sentence: the text after the party's name; ``{plan}`` begins the server's plan digest.
         again: seconds until asking again; None where that is useless.
     """
 
