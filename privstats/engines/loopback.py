@@ -22,21 +22,17 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Outcome:
-    """The result of a session.
+    """The result of a session; tuples are by client or panel index.
 
     Attributes:
         total: the exact sum over ``survivors``; marked where a client's noise is reproducible.
         survivors: the clients in the sum, in increasing order.
-        bytes_sent: bytes that each client sent, by index.
-        bytes_received: bytes sent to each client, by index.
+        bytes_sent, bytes_received: bytes from and to each client.
         seconds: wall time by step, clients and server together.
-        client_cpu: processor seconds of each client, by index.
-        server_cpu: processor seconds of the server.
+        client_cpu, server_cpu: processor seconds.
         faults: messages that either side refused.
         openings: opened noise layers by client, for ``session.release``.
-        helper_cpu: processor seconds per helper, in panel order.
-        helper_sent: bytes that each helper sent.
-        helper_received: bytes sent to each helper.
+        helper_cpu, helper_sent, helper_received: as for clients.
 
     Example:
         >>> from privstats.engines import loopback
@@ -76,11 +72,8 @@ def run(
     A client that ended before its upload is discarded, which refunds a ledger's spend.
 
     Args:
-        server: a fresh server, plain or journaled.
-        clients: fresh clients, plain or journaled, by roster index.
-        helpers: fresh helpers, if any, in the panel's order; they are the peers after the clients.
+        server, clients, helpers: fresh machines, plain or journaled; clients by roster index, helpers by panel index.
         dropouts: per step of the server, the clients that vanish before they send that step's message.
-        faults: faults on single messages.
         order: the order of the clients in every step; default by index.
         progress: called with step, clients done and number of clients.
 

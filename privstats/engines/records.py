@@ -150,11 +150,7 @@ class RecordLog:
         return entry
 
     def tail(self, known: int) -> Tail:
-        """Return the records after the first ``known`` ones, up to the first damaged one; nothing changes.
-
-        Raises:
-            LocalProtocolError: the length of a known record is damaged.
-        """
+        """Return the records after the first ``known`` ones, up to the first damaged one; nothing changes."""
         fresh = []
         with self._path.open("rb") as file:
             present, end = self._skip(file, known), file.tell()
@@ -172,8 +168,8 @@ class RecordLog:
     def mend(self, known: int) -> None:
         """Rewrite the records after the first ``known`` ones, up to the first damaged one; drop the rest.
 
-        Use it where peers hold answers to the known records only. After a failed wait for the disk a file may show data
-        that no disk holds, and after a power cut lack any page not waited for.
+        Use it where peers hold answers to the known records only. After a power cut or a failed wait for the disk,
+        later records may be lost.
         """
         tail = self.tail(known)
         if tail.present == known and tail.size:
@@ -182,7 +178,7 @@ class RecordLog:
             self.append_many(tail.records)
 
     def records(self) -> Iterator[bytes]:
-        """Yield the records so far; a torn last record is truncated, so that new ones append to it.
+        """Yield the records so far, and truncate a torn last record, so that new ones append to it.
 
         Raises:
             LocalProtocolError: a complete record or length is damaged, of another key, or of another log.
@@ -258,11 +254,7 @@ class RecordLog:
 
 
 def read_record(path: Path, key: bytes, at: At) -> bytes:
-    """Return one record of a log, which may be closed.
-
-    Raises:
-        LocalProtocolError: it is missing, damaged, or another one.
-    """
+    """Return one record of a log, which may be closed, or raise ``LocalProtocolError``."""
     try:
         with path.open("rb") as file:
             file.seek(at.offset)

@@ -2,8 +2,7 @@
 
 Every call that spends privacy requires a charge, or the word "uncharged": without a record, two fits on the same
 records would add up unnoticed. Experiments in one process (``simulate``, ``sweep``, ``aggregate_unmasked``) charge
-nothing. A client's machine finishes its spend just before it sends: earlier, a killed process would pay twice for one
-run. The ledger records the upload's SHA-256, so that of two machines under one spend only one can send.
+nothing. The ledger records the upload's SHA-256, so that of two machines under one spend only one can send.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ class Account(ABC):
         """Spend a session, or return its earlier entry.
 
         Raises:
-            LedgerError: the run has no name, its name is used up, or the cap would be exceeded; nothing is spent then.
+            LedgerError: the run has no name, its name is used up, or the cap would be exceeded; nothing is spent.
         """
 
     @abstractmethod
@@ -64,7 +63,7 @@ def charge_of(plan: Plan, charge: Charging) -> Account | None:
     """Return the account to charge; None for ``"uncharged"``, or without DP and an account.
 
     Raises:
-        LedgerError: no account for a plan with DP, or a value of another kind.
+        LedgerError: no account for a plan with DP, or another value.
     """
     if isinstance(charge, Account):
         return charge
@@ -86,7 +85,7 @@ def register_run(plan: Plan, charge: Account, roster: secagg.Roster) -> Spend:
     """Accept the run's number, then spend a party's part of the run.
 
     Raises:
-        LedgerError: the run's number is not the next one for its members, or as for :meth:`Account.spend`.
+        LedgerError: the number is not the next one for its members, or as for :meth:`Account.spend`.
     """
     if roster.counter is not None:
         charge.ledger.accept_counter(roster.members, roster.counter, roster.run)
@@ -101,8 +100,8 @@ def charged(plan: Plan, charge: Account | None, run: bytes, make: Callable[[], _
     is the release, and the others are refused.
 
     Raises:
-        LedgerError: as for ``spend``; or the spend has ended or was withdrawn meanwhile. The release or abort is
-            discarded then, and the error does not contain it.
+        LedgerError: as for ``spend``; or the spend has ended meanwhile. The error does not contain the discarded
+            outcome.
         AggregationError: ``make`` aborted; the ledger has recorded the abort.
     """
     if charge is None:
@@ -123,13 +122,7 @@ def charged(plan: Plan, charge: Account | None, run: bytes, make: Callable[[], _
 
 @dataclass(frozen=True)
 class LedgerCallback:
-    """Callback with which a client's machine records that it sends its upload, or never will.
-
-    Attributes:
-        plan: the plan all parties agreed on.
-        charge: the account that the session is charged to.
-        run: its name.
-    """
+    """Callback with which a client's machine records that it sends its upload, or never will."""
 
     plan: Plan
     charge: Account
@@ -139,14 +132,10 @@ class LedgerCallback:
         """Record that the upload is sent.
 
         Raises:
-            LedgerError: the run is not in the ledger, was withdrawn, or another upload of it was sent.
+            LedgerError: the run is unknown or withdrawn, or another upload of it was sent.
         """
         self.charge.finish(self.plan, self.run, upload)
 
     def withdraw(self) -> None:
-        """Refund the spend if nothing was sent; a machine calls this after it is wiped.
-
-        Raises:
-            LedgerError: the run is not in the ledger, or the file failed.
-        """
+        """Refund the spend if nothing was sent; a machine calls this after it is wiped."""
         self.charge.withdraw(self.plan, self.run)

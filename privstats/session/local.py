@@ -23,12 +23,7 @@ from privstats.session.validation import require_plan, required_survivors, type_
 
 @dataclass(frozen=True)
 class LocalParties:
-    """The machines of one session.
-
-    Attributes:
-        server: the aggregator.
-        clients: in the order of the roster.
-        helpers: in the order of the panel; may be empty.
+    """The machines of one session; clients by roster index, helpers by panel index.
 
     Example:
         >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)
@@ -47,7 +42,7 @@ def local_parties(plan: Plan, parts: Sequence[Moments | Contribution], rng: Gene
     """Build all machines of one session, with new identities and a new roster, for simulations.
 
     No ledger is charged. Stand-ins replace the members of a plan's panel, because their keys are not available; the
-    original plan's contributions are accepted. Every client gets the survivor list that a round requires.
+    original plan's contributions are accepted.
 
     Args:
         plan: the plan.
@@ -108,7 +103,7 @@ def aggregate_unmasked(
     Args:
         plan: the plan.
         parts: one per client, by roster index: moments, a contribution (it is used up) or a vector of the plan's ring.
-            Clients without a part count as vanished.
+            Missing clients count as vanished.
         rng: a generator for shares and central noise; by default the operating system's. A reproducible one marks the
             release.
 
@@ -144,9 +139,8 @@ def aggregate_unmasked(
 
 
 def opened_among(plan: Plan, part: Contribution, survivors: int) -> Opening:
-    """Return the layers that a client opens in a sum of ``survivors`` clients, all proved to take part.
-
-    For sums without a masking protocol; a protocol's machine opens the layers that its own view allows.
+    """Return the layers that a client opens in a sum of ``survivors`` clients, all proved to take part; without masking
+    only.
     """
     levels = () if plan.noise is None else plan.noise.levels
     if not levels or not part.noise_root:

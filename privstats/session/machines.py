@@ -44,12 +44,12 @@ class Contribution:
 
     Two sums with identical noisy vectors, one without a client, differ by that client's vector under one share of noise
     instead of all. So a session that aborted after the upload counts as released, and a retry needs a new contribution.
-    It cannot be copied or pickled, its repr shows nothing, and only the process that built it may use it.
+    It cannot be copied, and only the process that built it may use it.
 
     Args:
         plan: digest of the contribution's plan.
         reproducible: the vector holds noise that others may know.
-        noise_root: 32 secret bytes from which its noise layers are drawn; empty without layers.
+        noise_root: 32 secret bytes from which its noise layers are drawn.
 
     Example:
         >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)
@@ -86,11 +86,8 @@ class Contribution:
         return self._vector.reproducible
 
     def check(self, plan: str) -> None:
-        """Verify, before anything is spent, that the contribution is unused and built under this plan.
-
-        Raises:
-            DataError: it was built under another plan.
-            LocalProtocolError: it was used before.
+        """Refuse a used contribution (``LocalProtocolError``) or another plan's (``DataError``), before anything is
+        spent.
         """
         if self._plan != plan:
             raise DataError("the contribution was made under another plan; make one with session.contribution")
@@ -208,17 +205,16 @@ def client(
         identity: its Ed25519 identity.
         roster: all parties' public identities, agreed outside this protocol, and the run's name.
         panel: the members' offers for this run, where the plan names a panel.
-        rng: as in :func:`contribution`.
         charge: the party's ledger and data set, or ``"uncharged"``; optional only without DP, where nothing then
             prevents a second exact release of the data.
         agreed: for a round of an alignment without noise: ``client.agreed`` of this party's machine in the first sum.
-        allow_reproducible: as in :func:`contribution`; the keys come from ``rng`` too.
+        rng, allow_reproducible: as in :func:`contribution`; the keys come from ``rng`` too.
 
     Raises:
         LedgerError: a plan with DP has no ``charge``, the cap would be exceeded, or the run's name or number is not
             valid; nothing is spent or drawn then.
-        LocalProtocolError: the contribution was used before, or identity, roster, ``agreed`` and panel do not fit;
-            nothing is spent or used up then.
+        LocalProtocolError: the contribution was used before, or another argument does not fit; nothing is spent or used
+            up then.
         DataError, RandomnessError: as for :func:`contribution`.
 
     Example:
@@ -372,11 +368,6 @@ def helper(
 
 def on_upload(plan: Plan, roster: secagg.Roster, charge: Account) -> LedgerCallback:
     """Return a resumed client's callback, which runs before its masked vector is sent, or after it was wiped unsent.
-
-    Args:
-        plan: the plan all parties agreed on.
-        roster: the roster of the run.
-        charge: the party's ledger and data set.
 
     Example:
         >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=ps.Cohort(2, 2, 10), privacy=ps.NoPrivacy())

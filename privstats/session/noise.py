@@ -32,11 +32,6 @@ def client_noise(noise: Noise, layout: Layout, rng: Generator) -> tuple[NDArray[
 def helper_noise(plan: Plan) -> Callable[[bytes], RingVector] | None:
     """Return a function from 32 secret bytes to a helper's noise in the plan's ring; None except in the panel model.
 
-    The bytes follow from the box key and the answered list.
-
-    Args:
-        plan: the plan all parties agreed on.
-
     Guarantee:
         A draw is the full noise of the plan (``dp.draw_member``), equal for equal bytes and unrelated for different
         bytes. An answer that contains it is mu-GDP toward the leader and all other helpers together, if the bytes stay

@@ -1,8 +1,8 @@
 """Turn the unmasked sum into a release: add the noise still due, in the ring, then lift and check.
 
 Central noise is added before the centre lift: near the wrap the lift turns one grid step into 2^bits, which later noise
-would not hide, and one malicious client can move an entry there. The plausibility check follows the noise for the same
-reason.
+would not hide, and one malicious client can move an entry there. The plausibility check follows the noise for that
+reason too.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ def release(
     """Turn the unmasked sum into a release: add noise still due, lift, check plausibility, suppress rare classes.
 
     The full noise is due in the central model; in the panel model only the leader's, because the sum holds the
-    helpers'. Every call draws new noise, so every call is a release and is charged: the average of a hundred calls has
-    a tenth of the noise. To reuse a release, store it.
+    helpers'. Every call draws new noise and is charged as a release, because averaging many calls would remove the
+    noise. To reuse a release, store it.
 
     Args:
         plan: the plan all parties agreed on.
@@ -47,8 +47,8 @@ def release(
             before any central noise is drawn.
         run: the session's name (``roster.run``): a crashed call may be repeated under it at no cost; after one that
             returned or aborted, further calls are refused. Without it each call is a new run.
-        openings: each client's opened noise layers (``server.openings``), which are subtracted. Other layers stay in
-            the release, which lists them in ``left_for``.
+        openings: each client's opened noise layers (``server.openings``), which are subtracted. Other layers stay,
+            listed in the release's ``left_for``.
         allow_reproducible: accept a generator that others may reproduce. The release is marked reproducible then, and
             always if the total holds such noise.
 
@@ -60,11 +60,11 @@ def release(
 
     Raises:
         ReleaseError: too few survivors, or not clients of the plan.
-        DataError: ``total`` or ``openings`` do not fit the plan; nothing is spent then.
+        DataError: ``total`` or ``openings`` do not fit the plan; nothing is spent.
         AggregationError: no honest cohort has this noisy sum (``too-many-records``, ``implausible``). The release stays
             charged and its run used up, because the abort is visible and depends on the noisy sum.
         LedgerError: a plan with DP has no ``charge``, the cap would be exceeded, or the run's name is used up; nothing
-            is spent, drawn or released then.
+            is spent, drawn or released.
         RandomnessError: as for :func:`contribution`.
 
     Example:

@@ -105,8 +105,8 @@ def needs_full_list(plan: Plan) -> bool:
 def list_arguments(plan: Plan, agreed: Sequence[int] | None) -> dict[str, Any]:
     """Return a client machine's requirement on the survivors, as arguments.
 
-    A round without noise is over the list of the first sum. The first sum must be over its full list: otherwise the
-    difference of their counts could be one client's.
+    A round without noise is over the list of the first sum, which must be over its full list: otherwise the difference
+    of their counts could be one client's.
 
     Raises:
         LocalProtocolError: the round's list is not the one that this party signed in the earlier sum.
@@ -125,13 +125,8 @@ def list_arguments(plan: Plan, agreed: Sequence[int] | None) -> dict[str, Any]:
 def check_opening(plan: Plan, roster: secagg.Roster, opening: bytes) -> None:
     """Refuse a server's first message that no client of this run would answer.
 
-    A party that builds its client on request calls this, so that an unsigned opening costs nothing. Protocols where
-    clients send first have no such message; ``session.client`` verifies their panel before it spends.
-
-    Args:
-        plan: the plan all parties agreed on.
-        roster: the roster of the run.
-        opening: the message that was received.
+    A party that builds its client on request calls this, so that an unsigned opening costs nothing. In protocols where
+    clients send first, ``session.client`` verifies the panel before it spends.
 
     Raises:
         RemoteProtocolError: the roster's server did not sign it for this plan and roster.
@@ -145,11 +140,8 @@ def check_opening(plan: Plan, roster: secagg.Roster, opening: bytes) -> None:
 
 
 def panel_argument(plan: Plan, panel: secagg.Panel | None, roster: secagg.Roster) -> dict[str, secagg.Panel]:
-    """Verify that the panel is the plan's and for this run; return it as an argument for machines.
-
-    Raises:
-        LocalProtocolError: the panel is missing, superfluous or another one; or an offer is not signed for this plan
-            and run.
+    """Verify that the panel is the plan's, with offers signed for this plan and run; return it as an argument for
+    machines.
     """
     kind = protocol_of(plan.masking).machines.panel
     if panel is None:

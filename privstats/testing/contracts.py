@@ -22,8 +22,8 @@ def check_module(word: str, *, features: int = 5, classes: int = 3, grid_bits: i
     """Search for rows that break a module's sensitivity bound; for the tests of the package that defines it.
 
     Rows of norm 1, zeros and single entries are measured at weights of every admitted size. The module must return
-    integer vectors of its declared size and norm. A record's vectors must not depend on other records or their order.
-    The search proves nothing; the proof belongs in the module's docstring.
+    integer vectors of its declared size and norm, whatever other records are present. The search proves nothing; the
+    proof belongs in the module's docstring.
 
     Args:
         word: the module's name in plans.
@@ -31,7 +31,6 @@ def check_module(word: str, *, features: int = 5, classes: int = 3, grid_bits: i
         grid_bits: f, from 2 to 13.
 
     Raises:
-        SchemaError: no installed package defines the module.
         AssertionError: the module breaks its contract.
 
     Example:
@@ -100,16 +99,9 @@ Answering: TypeAlias = Callable[[int, MessageKind, bytes], Reply]
 class MockTransport:
     """A transport in memory: a function answers each message at once, and the clock moves only in ``sleep``.
 
-    It implements ``engines.network.transport.Transport``.
-
-    Args:
-        answer: returns a node's reply to a message of a kind.
-        nodes: numbers of the nodes.
-
     Attributes:
         now: seconds since the start.
-        comes: by node, when it comes online, if later.
-        goes: by node, when it goes offline, if ever.
+        comes, goes: by node, when it comes online or goes offline.
         pushed: all messages sent: node, kind and data.
         waiting: replies not yet fetched, by message name.
 

@@ -198,9 +198,7 @@ def dropout_schedules(plan: Plan, *, survivable: bool = True) -> SearchStrategy[
     """Draw schedules ``{step: {client, ...}}`` for ``simulate``: clients that send nothing from that step on.
 
     Args:
-        plan: the plan of the clients.
-        survivable: whether the plan admits the dropouts. Otherwise too many drop out before their vectors are in the
-            sum, so the session must end without one.
+        survivable: whether the plan admits the dropouts; otherwise the session must end without a sum.
     """
     clients, spare = plan.cohort.clients, plan.cohort.clients - plan.cohort.min_survivors
     least, most = (0, spare) if survivable else (spare + 1, clients)

@@ -1,7 +1,7 @@
 """Limits on connections of strangers and of known keys: which are accepted, and for how long.
 
-A *stranger* is a connection on which no known key has signed yet. Connections cost memory, so strangers get little
-time, a key's share is bounded, and the oldest stranger is closed for a new connection. This module only counts.
+A *stranger* is a connection on which no known key has signed yet. Strangers get little time, a key's share is bounded,
+and the oldest stranger is closed for a new connection.
 """
 
 from __future__ import annotations
@@ -94,7 +94,6 @@ class AdmittedConnection:
 
     Attributes:
         host: its address without the port, or its IPv6 /64; a proxy's in full.
-        began: when it was accepted.
         until: when it is closed unless something happens.
         node: the known key that signed its last request; None for a stranger.
         end: closes it at once.
@@ -111,9 +110,8 @@ class ConnectionLimiter:
     """All open connections, and counts of those refused.
 
     Args:
-        limits: the limits.
         clock: seconds that never run backwards.
-        proxies: addresses that carry many people's requests; they count as signed. For IPv6 this address, not its /64.
+        proxies: addresses that carry many people's requests and count as signed. For IPv6 this address, not its /64.
         names: whether lines of the log name addresses.
 
     Example:
@@ -221,10 +219,7 @@ class ConnectionLimiter:
 
     @contextmanager
     def request(self, admitted: AdmittedConnection, node: bytes) -> Iterator[bool]:
-        """Assign the connection to a known key, and yield whether its request may proceed.
-
-        It may not if the key has too many connections or requests at once, or this connection is closed.
-        """
+        """Assign the connection to a known key, and yield whether its request may proceed within the key's limits."""
         may = self._requests[node] < self._limits.requests and self.prove(admitted, node)
         if not may:
             self.turn_away("node", admitted.host)
@@ -260,10 +255,7 @@ class ConnectionLimiter:
         return True
 
     def may_stay(self, admitted: AdmittedConnection) -> bool:
-        """Return whether a connection may wait for its next request; strangers may below half the limits.
-
-        Otherwise repeated requests of strangers would take the server's time from newcomers.
-        """
+        """Return whether a connection may wait for its next request; strangers may below half the limits."""
         if admitted not in self._strangers:
             return True
         here, places = len(self._of_address[admitted.host]), self._limits

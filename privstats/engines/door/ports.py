@@ -1,4 +1,4 @@
-"""Ports of this machine: a door's listening socket, a port on which nothing listens yet, and how many may be open."""
+"""Ports of this machine: a door's listening socket, a free port, and the limit of open files."""
 
 from __future__ import annotations
 
@@ -23,9 +23,6 @@ killed server is started again, any connection of any process may be given it.
 def listening(host: str, port: int) -> socket.socket:
     """Return a listening socket of either address family; ``host`` may be in brackets.
 
-    Raises:
-        PrivstatsError: nothing can listen there.
-
     Example:
         >>> from privstats.engines.door.ports import listening
         >>> with listening("127.0.0.1", 0) as door:
@@ -45,9 +42,6 @@ def free_port() -> int:
 
     It is not reserved: two simultaneous callers get one port with probability 1/12,000.
 
-    Raises:
-        OSError: a hundred in a row were in use, or there is no loopback.
-
     Example:
         >>> from privstats.engines.door.ports import free_port
         >>> 20_000 <= free_port() < 32_000
@@ -65,10 +59,7 @@ def free_port() -> int:
 
 
 def raise_open_files() -> int:
-    """Raise this process's limit of open files as far as allowed, at most to 65,536, and return it.
-
-    The usual limit, 1,024, is for programs that wait with ``select``.
-    """
+    """Raise this process's limit of open files as far as allowed, at most to 65,536, and return it."""
     if system.resource is None:
         return _MOST_FILES
     soft, hard = system.resource.getrlimit(system.resource.RLIMIT_NOFILE)

@@ -1,7 +1,7 @@
 """uvicorn's server with its own listener: connections are counted before TLS, and none waits forever.
 
-uvicorn accepts without a limit and waits without one for headers and bodies. Here :class:`ConnectionLimiter` decides
-about each connection before uvicorn's protocol gets it, and late ones are closed once a second.
+uvicorn limits neither connections nor the wait for headers and bodies. Here :class:`ConnectionLimiter` decides about
+each connection first.
 """
 
 from __future__ import annotations
@@ -34,7 +34,6 @@ class DoorServer(uvicorn.Server):
     handshake a local connection may stay, unless it is the oldest of too many.
 
     Args:
-        config: of the server; its TLS also applies at the door.
         door: the listening socket.
         limiter: decides which connections are accepted, and for how long.
         keep: called with changed counts, at most once a second.
@@ -142,7 +141,7 @@ class DoorServer(uvicorn.Server):
 class _Tls(sslproto.SSLProtocol):
     """asyncio's TLS with a buffer of 32 KiB, not 256, per connection.
 
-    Its write buffer size includes bytes that the connection below has not sent yet.
+    Its write buffer size includes bytes not yet sent by the connection below.
     """
 
     max_size = 32 << 10

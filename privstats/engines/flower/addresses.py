@@ -50,7 +50,6 @@ class FleetOnly:
     long as it forwards to the fleet's port.
 
     Attributes:
-        app: Flower's app.
         fleet: the app behind :class:`~privstats.engines.flower.node_authentication.NodeAuthentication`.
         control: port of :data:`LOOPBACK` that serves everything.
     """
@@ -72,12 +71,7 @@ class FleetOnly:
 
 
 class ControlOnly:
-    """One of Flower's layers for the control interface, which other requests bypass to save time.
-
-    Args:
-        app: the app within the layer.
-        layer: Starlette's description of the layer.
-    """
+    """One of Flower's layers for the control interface, which other requests bypass to save time."""
 
     def __init__(self, app: App, layer: Any) -> None:
         self._app, self._layered = app, layer.cls(app, *layer.args, **layer.kwargs)
@@ -114,10 +108,8 @@ def serve_both(fleet: str, home: Path, *, lifespan_config: Any) -> None:
     Args:
         fleet: ``HOST:PORT`` for parties.
         home: the host's folder, for the connection counts.
-        lifespan_config: Flower's configuration; its host and port are the control address.
-
-    Raises:
-        PrivstatsError: the control address is not on loopback or has no TLS; or an address cannot be bound.
+        lifespan_config: Flower's configuration; its host and port are the control address, which must be on loopback
+            with TLS.
     """
     if lifespan_config.host != LOOPBACK or lifespan_config.ssl_certfile is None:
         raise PrivstatsError(f"the control interface is served on {LOOPBACK} and over TLS only; nothing was started")

@@ -1,8 +1,7 @@
 """Check that TLS will work before Flower starts, which would otherwise end in a traceback, or serve what no node
 accepts.
 
-Python's own ``ssl``, which Flower uses, decides. Periods are read from the files first, because OpenSSL's errors name
-neither file nor day.
+Periods are read from the files first, because OpenSSL's errors name neither file nor day.
 """
 
 from __future__ import annotations
@@ -34,15 +33,7 @@ _OTHER_NAME = frozenset({62, 64})  # X509_V_ERR_HOSTNAME_MISMATCH, _IP_ADDRESS_M
 
 
 def check_authority(path: Path, *, remedy: str = _ASK) -> datetime:
-    """Return the end of the last certificate of ``ca.pem``; at least one must be valid today.
-
-    Args:
-        path: the file.
-        remedy: the message's advice.
-
-    Raises:
-        PrivstatsError: the file cannot be read or holds no PEM certificate, or none is valid today.
-    """
+    """Return the end of the last certificate of ``ca.pem``; at least one must be valid today."""
     held, today = pem_certificates(path, remedy), datetime.now(UTC)
     if not any(one.not_valid_before_utc <= today <= one.not_valid_after_utc for one in held):
         _check_period(path, max(held, key=lambda one: one.not_valid_after_utc), remedy)
@@ -51,9 +42,6 @@ def check_authority(path: Path, *, remedy: str = _ASK) -> datetime:
 
 def check_served(folder: Path) -> datetime:
     """Return the first end of ``ca.pem`` and ``server.pem``; refuse files that parties would refuse.
-
-    Args:
-        folder: holds ``ca.pem``, ``server.pem`` and ``server.key``.
 
     Raises:
         PrivstatsError: a file is unreadable, invalid today or unrelated to the others; or ``server.pem`` does not name
@@ -80,7 +68,7 @@ def check_shown(superlink: str, authority: Path) -> datetime | None:
         authority: the certificates to trust.
 
     Raises:
-        PrivstatsError: a bad address, a server without TLS, or a certificate that would be refused, with the reason.
+        PrivstatsError: a bad address, a server without TLS, or a refused certificate, with the reason.
     """
     host, _ = host_and_port(superlink)
     try:

@@ -51,10 +51,9 @@ _SKEW = timedelta(hours=1)
 def write_certificates(
     folder: Path, hosts: Sequence[str], *, days: int, after: Path | None = None, now: datetime | None = None
 ) -> None:
-    """Write ``ca.pem``, ``server.pem`` and ``server.key`` into a new folder.
+    """Write ``ca.pem``, ``server.pem`` and ``server.key`` into a new folder, which only its owner can read.
 
     Args:
-        folder: a new folder, which only its owner can read.
         hosts: names or addresses by which parties reach the server; localhost and 127.0.0.1 are added. Default with
             ``after``: the hosts of its server.
         days: the lifetime of the certificates.
@@ -62,7 +61,7 @@ def write_certificates(
         now: the start of their lifetime, for tests.
 
     Raises:
-        PrivstatsError: the folder exists, no or bad hosts or days, or unreadable files of ``after``.
+        PrivstatsError: the folder exists, bad input, or unreadable files of ``after``.
 
     Example:
         >>> from pathlib import Path
@@ -90,11 +89,7 @@ def write_certificates(
 
 
 def hosts_of(folder: Path) -> list[str]:
-    """Return the names and addresses that a folder's ``server.pem`` is for.
-
-    Raises:
-        PrivstatsError: the file cannot be read, is no certificate, or names nothing.
-    """
+    """Return the names and addresses that a folder's ``server.pem`` is for, at least one."""
     (leaf, *_) = pem_certificates(folder / "server.pem", _OLD)
     if not (hosts := named_in(leaf)):
         raise PrivstatsError(f"{folder / 'server.pem'} names no host: give --host")
@@ -111,11 +106,7 @@ def named_in(certificate: x509.Certificate) -> list[str]:
 
 
 def pem_certificates(path: Path, remedy: str) -> list[x509.Certificate]:
-    """Return the certificates in an ASCII PEM file, at least one.
-
-    Raises:
-        PrivstatsError: the file cannot be read or holds none; ``remedy`` is the message's advice.
-    """
+    """Return the certificates in an ASCII PEM file, at least one; ``remedy`` is the error's advice."""
     data = read_bounded(path, PrivstatsError, "privstats flower certificates")
     try:
         data.decode("ascii")  # so Flower reads it
@@ -133,9 +124,6 @@ def _still_trusted(folder: Path, today: datetime) -> bytes:
 
 def write_node_key(path: Path) -> Path:
     """Write a node's private key in OpenSSH's format, readable by its owner only; return the path of its public half.
-
-    Args:
-        path: a new file; the public half is next to it.
 
     Raises:
         PrivstatsError: one of the two files exists, or it cannot be written.
@@ -166,11 +154,7 @@ def check_node_key(path: Path) -> None:
 
 
 def public_node_key(path: Path) -> bytes:
-    """Return the public half of a node's key, in bytes that identify it.
-
-    Raises:
-        PrivstatsError: the file is no public elliptic curve key in OpenSSH's format; an identity's is none.
-    """
+    """Return a node's public elliptic curve key in OpenSSH's format; refuse an identity's."""
     try:
         key: object = load_ssh_public_key(read_bounded(path, PrivstatsError, "privstats flower key"))
     except (ValueError, UnsupportedAlgorithm):
@@ -276,8 +260,7 @@ def register(home: Path, keys: Path) -> list[Registered]:
         keys: the folder of the parties' public keys.
 
     Raises:
-        PrivstatsError: a wrong version of Flower, ``serve`` never ran in ``home``, a bad or duplicate key, or the
-            SuperLink refuses or does not answer.
+        PrivstatsError: a bad or duplicate key, or the SuperLink refuses or does not answer.
     """
     check_version()
     if not (home / ".flower" / "config.toml").is_file():

@@ -1,7 +1,4 @@
-"""The app of a party's node: it answers every message with exactly one reply, also after an error.
-
-The party's folder stores all state. Each message has a forked process of its own.
-"""
+"""The app of a party's node: it answers every message with exactly one reply, also after an error."""
 
 from __future__ import annotations
 

@@ -73,14 +73,10 @@ def _below(value: object, folder: str) -> bool:
 
 
 def end_with(parent: int, seconds: float = _LEAVE_SECONDS) -> None:
-    """End this process when another one has ended: by SIGINT, then by SIGKILL.
+    """End this process when another one has ended: by SIGINT, and by SIGKILL ``seconds`` later.
 
     A program that waits for a lock or connection never notices SIGINT. A kill loses nothing: states are on disk before
     anything is sent.
-
-    Args:
-        parent: the id of the other process.
-        seconds: the time between the two signals.
     """
     child = os.getppid() == parent  # without a waiting parent it stays a zombie, and its children get another parent
 
@@ -108,9 +104,6 @@ def write_programs(folder: Path, runs: str) -> None:
     Args:
         folder: readable by its owner only; other files in it are removed, and each program is replaced atomically.
         runs: ``"flwr-clientapp"`` or ``"flwr-serverapp"``; all others of ``REFUSED`` end at once with exit code 1.
-
-    Raises:
-        PrivstatsError: the folder cannot be written.
     """
     lines = dict.fromkeys(REFUSED, "exit 1")
     lines |= {name: f'exec {shlex.join(command(name))} "$@"' for name in (_EXECUTOR, runs)}
@@ -209,7 +202,7 @@ def _flower(module: str, name: str) -> Callable[[], None]:
 
 
 def _client() -> Callable[[], None]:
-    """Skip the node's program, which would import a database and a web server: a third of the start time.
+    """Skip the node's program: its imports are a third of the start time.
 
     Our app and httpx's imports are loaded before the program is forked for a message.
     """

@@ -1,8 +1,7 @@
 """A fork server for Flower's client or server program: loaded once, it forks for each message or run, which is cheaper.
 
-The server is a process under the guards of ``entrypoint_guard``. It opens no folder, holds no key and no connection,
-and makes no generator: only the child does, which ends with its task. The server has one thread, and a generator made
-before a fork refuses afterwards.
+The server opens no folder, holds no key and no connection, and makes no generator: only the child does, which ends with
+its task. A generator made before a fork refuses afterwards.
 """
 
 from __future__ import annotations
@@ -32,9 +31,6 @@ class ForkedPrograms:
     """A replacement for the module ``subprocess`` in Flower's executor: it forks one program and starts any other.
 
     The fork server starts at once, and once more if it has died.
-
-    Args:
-        program: a name that is found on ``PATH``.
 
     Example:
         >>> programs = ForkedPrograms("flwr-clientapp")  # doctest: +SKIP
@@ -88,8 +84,7 @@ class ForkedPrograms:
 def run_tasks(requests: int, program: Callable[[list[str]], object]) -> None:
     """Run each task in a fork of this process, until the executor has closed its end of the socket.
 
-    Loaded objects are frozen for the collector, and children end without freeing them, which saves .3 processor
-    seconds.
+    Loaded objects are frozen for the collector, and children end without freeing them, to save time.
 
     Args:
         requests: the number of the socket.

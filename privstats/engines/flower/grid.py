@@ -66,10 +66,8 @@ def _loading(most: int) -> Iterator[_Batch]:
 
 
 def counted(pull_objects: Callable[..., T], object_ids: list[str], pull_object_fn: Callable[[str], bytes]) -> T:
-    """Replace Flower's ``pull_objects``, which it calls once per reply, and stop where one exceeds its limit.
-
-    Raises:
-        ObjectPullError: the reply is too large; Flower continues with the next.
+    """Replace Flower's ``pull_objects``, which it calls once per reply: raise ``ObjectPullError`` for a too large
+    one.
     """
     batch = _BATCH.get()
     if batch is None:
@@ -91,9 +89,6 @@ class GridTransport:
     """The transport that ``driver`` uses, over one run of Flower.
 
     Flower loads all requested replies at once, so each request is for at most 64 MiB, or one reply.
-
-    Args:
-        grid: Flower's argument to a server app.
     """
 
     def __init__(self, grid: Grid) -> None:
@@ -108,13 +103,7 @@ class GridTransport:
         return sorted(node.node_id for node in nodes)
 
     def push(self, node: int, kind: MessageKind, data: bytes, *, ttl: float) -> str:
-        """Send one message.
-
-        Args:
-            node: the receiver's id.
-            kind: the kind of request.
-            data: a machine's message, unchanged.
-            ttl: seconds after which Flower drops it.
+        """Send one message, unless Flower drops it after ``ttl`` seconds.
 
         Returns:
             Its id. A message that Flower did not accept is answered as from an unavailable node.

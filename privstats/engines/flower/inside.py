@@ -1,8 +1,7 @@
 """Run a plan between the rounds of another Flower app: its own ``ServerApp``, ``ClientApp`` and nodes.
 
-:func:`join` adds one handler to the client app; :func:`run_plan` returns the release inside the app's ``main``. Keys,
-ledger and refusals are those of ``engines.network``: the app only carries bytes, in messages of the type
-``query.privstats``. Its mods see the messages that the server sees.
+:func:`join` adds one handler to the client app; :func:`run_plan` returns the release inside the app's ``main``. The app
+only carries bytes, in messages of the type ``query.privstats``; its mods see what the server sees.
 
 Not protected: the messages of the app's own rounds, which no masks cover and no ledger counts; and a party with a node
 that runs code shipped by others (``flwr run``), because that code can read the party's folder and its records.
@@ -149,11 +148,7 @@ def run_course(
 ) -> Releases:
     """Run a course's remaining sessions; return a release per round, None without a sum.
 
-    Args:
-        grid, home, open_seconds, step_seconds: as for :func:`run_plan`; ``home`` may hold a plan as well.
-
-    Raises:
-        PrivstatsError: as for :func:`run_plan`.
+    Arguments and errors are those of :func:`run_plan`; ``home`` may hold a plan as well.
 
     Example:
         >>> from privstats.engines import flower

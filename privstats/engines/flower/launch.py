@@ -1,8 +1,4 @@
-"""``join`` and ``serve``: run Flower's node and SuperLink as supervised child processes that execute only our code.
-
-A refused node is restarted, and a child ends with this process. The SuperLink's registrations are in a database, so
-that nodes retain their ids.
-"""
+"""``join`` and ``serve``: run Flower's node and SuperLink as supervised child processes that execute only our code."""
 
 from __future__ import annotations
 
@@ -68,7 +64,6 @@ class Ending:
     """The end of a node's program, from its exit code and output.
 
     Attributes:
-        code: the exit code.
         online: whether the SuperLink had given it an id.
         refused: whether the SuperLink refused it explicitly.
         bad_tls: whether its TLS handshake failed.
@@ -118,7 +113,6 @@ def join(
     """Keep a party's node connected until Ctrl-C, or SIGTERM.
 
     Args:
-        home: the party's folder.
         superlink: its ``HOST:PORT``.
         root_certificates: PEM file that signs the SuperLink's certificate.
         key: the node's private key (OpenSSH), registered at the SuperLink.
@@ -131,7 +125,7 @@ def join(
 
     Raises:
         InUseError: another process has joined with this folder.
-        PrivstatsError: a wrong version of Flower, or a file, path or certificate that it cannot use.
+        PrivstatsError: a wrong version of Flower, or an unusable file, path or certificate.
     """
     require_posix("privstats flower join")
     check_version()
@@ -341,8 +335,7 @@ def _watch(
 ) -> Ending | None:
     """Run a child to its end, forward its output, and end its remaining programs; None after Ctrl-C.
 
-    ``unanswered`` is called once if a node has not connected after some seconds; ``connected`` with each state of the
-    connection.
+    ``unanswered`` is called once if a node has not connected after some seconds.
     """
     child = _started(words, environment)
     seen: set[str] = set()

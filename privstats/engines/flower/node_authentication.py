@@ -1,9 +1,8 @@
 """Authenticate nodes: verify who signed a request before the first byte of its body is read.
 
-Flower reads a complete body, of any size and for any time, before it looks at the signature headers
-(``flwr/superlink/routers/fleet/node_auth.py``). Here a registered node may send :data:`MOST_REQUEST` bytes of content,
-and :data:`MOST_OF_A_MESSAGE` of anything else. Other signers may send :data:`MOST_OF_A_STRANGER` at a low rate, so that
-Flower can explain what they lack. All others are refused.
+Flower reads a complete body, of any size and for any time, before it looks at the signature headers. Here a registered
+node may send :data:`MOST_REQUEST` bytes of content, and :data:`MOST_OF_A_MESSAGE` of anything else. Other signers may
+send :data:`MOST_OF_A_STRANGER` at a low rate, so that Flower can explain what they lack; all others are refused.
 """
 
 from __future__ import annotations
@@ -64,7 +63,7 @@ class Logins:
     """Reads from a request's headers who signed it.
 
     Args:
-        registered: whether the coordinator has registered a public key; checked again after some seconds.
+        registered: whether a public key is registered; checked again after some seconds.
         verify: see :data:`Verify`.
         clock: seconds that never run backwards.
     """
@@ -131,10 +130,7 @@ def remembered(verify: Verify) -> Verify:
 class NodeAuthentication:
     """An ASGI app that passes requests signed by a node on to Flower's app, and bounds their size and time.
 
-    Args:
-        app: Flower's app.
-        logins: reads who signed.
-        limiter: the connections; a request's is in its scope under :data:`CONNECTION`.
+    A request's connection is in its scope under :data:`CONNECTION`.
     """
 
     def __init__(self, app: App, logins: Logins, limiter: ConnectionLimiter) -> None:

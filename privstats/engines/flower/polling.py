@@ -1,8 +1,7 @@
 """Poll less often and wait less: a node for messages, and the SuperLink for expired tasks.
 
 Flower's node sleeps 3 s without a message, and a step waits for the slowest of n sleeps. Here the first wait after a
-message is short and grows by half, so a message waits for at most a third of the time since the last one. The node also
-wakes its executor, and the SuperLink looks for expired tasks once a second, not in every request.
+message is short and grows by half, so a message waits for at most a third of the time since the last one.
 """
 
 from __future__ import annotations
@@ -37,7 +36,6 @@ class PollingClock:
     """A replacement for the module ``time`` in Flower's node, which shortens its sleeps during a session.
 
     Args:
-        sleep: waits for a number of seconds.
         longest: the longest polling interval in seconds.
 
     Example:
@@ -69,9 +67,6 @@ class WakeUpPipe:
     """A named pipe by which one process ends another one's sleep; replaces ``time`` in Flower's executor.
 
     Without a usable pipe, every sleep has its full length.
-
-    Args:
-        path: of the pipe.
 
     Example:
         >>> import tempfile
@@ -128,10 +123,6 @@ class WakeUpPipe:
 
 def once_a_second(look: Callable[[Any], None], clock: Callable[[], float] = time.monotonic) -> Callable[[Any], None]:
     """Limit a method to one call a second; an expired task is noticed that much later.
-
-    Args:
-        look: a method without arguments and result.
-        clock: seconds that never run backwards.
 
     Example:
         >>> seconds, looked = iter([0.0, 0.9, 1.1]), []

@@ -78,14 +78,12 @@ def is_tested(module: str, name: str) -> bool:
 
 
 def replace(module: str, names: Mapping[str, object]) -> Any:
-    """Replace names in one of Flower's modules.
+    """Replace names in one of Flower's modules; refuse a missing or different name, because replacing it may have no
+    effect.
 
     Args:
         module: its full name, looked up as a module, because a package may hold a function of that name.
         names: the replacement for each name in :data:`TESTED`.
-
-    Raises:
-        PrivstatsError: a name is missing or differs, so that its replacement might have no effect.
     """
     for name in names:
         if not is_tested(module, name):

@@ -26,7 +26,7 @@ def main(grid: Grid, context: Context) -> None:
     """Run the remaining sessions of the plan or course, and print the last sentence.
 
     Raises:
-        PrivstatsError: the session has not ended; Flower shows the run as failed, with the reason.
+        PrivstatsError: the session has not ended; Flower shows the run as failed.
     """
     if HOME not in os.environ:
         raise PrivstatsError('no host\'s folder is named: start the SuperLink with "privstats flower serve"')
@@ -39,11 +39,7 @@ def main(grid: Grid, context: Context) -> None:
 
 
 def deadlines(run_config: Mapping[str, object]) -> Deadlines:
-    """Return the times that ``--run-config`` may change, in seconds.
-
-    Raises:
-        PlanError: a time is not a number, or too short.
-    """
+    """Return the times that ``--run-config`` may change, in seconds."""
     standing = Deadlines()
     return Deadlines(
         _seconds(run_config, "open-seconds", standing.open_seconds),

@@ -1,7 +1,4 @@
-"""Shared parts of all journals: the lock, no use after a failed write, and argument checks.
-
-The operating system holds the lock, so it ends with the process.
-"""
+"""Shared parts of all journals: the lock, no use after a failed write, and argument checks."""
 
 from __future__ import annotations
 
@@ -25,12 +22,7 @@ _NOT_WRITTEN = "could not be written, so nothing was sent: repair that, close it
 
 
 class JournalBase(Exclusive):
-    """A machine with its state on disk under a lock; as a context manager it releases the lock.
-
-    Args:
-        lock: a handle that holds the lock, from :func:`held`.
-        place: file or directory, for messages.
-    """
+    """A machine with its state on disk under a lock; as a context manager it releases the lock."""
 
     def __init__(self, lock: int, place: Path) -> None:
         self._lock, self._place = lock, place
@@ -40,7 +32,7 @@ class JournalBase(Exclusive):
     def _acting(self, refused: type[PrivstatsError] = ProtocolError) -> Iterator[None]:
         """An interruption invalidates the state in memory, never on disk.
 
-        Errors of the class ``refused`` are raised before anything has changed, so they invalidate nothing.
+        ``refused`` errors are raised before anything has changed, so they invalidate nothing.
         """
         if self._gone:
             raise LocalProtocolError(f"the journal {self._place} {self._gone}")
@@ -81,12 +73,7 @@ class JournalBase(Exclusive):
 
 @contextmanager
 def held(place: Path) -> Iterator[int]:
-    """Lock a folder or file; unlock it if the block fails.
-
-    Raises:
-        InUseError: another process or object holds the lock.
-        LocalProtocolError: it cannot be opened.
-    """
+    """Lock a folder or file, or raise ``InUseError``; unlock it if the block fails."""
     try:
         handle = lock(place)
     except BlockingIOError:

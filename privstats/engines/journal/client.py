@@ -1,7 +1,7 @@
 """A crash-safe client: it can be killed at any moment and resumed.
 
-Its sealed state is replaced before each answer. After its last answer it holds no secret and only repeats that answer
-(:class:`FinishedClient`); otherwise a server killed while last answers were in transit would lose its session.
+After its last answer it holds no secret and only repeats that answer (:class:`FinishedClient`); otherwise a server
+killed while last answers were in transit would lose its session.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class JournaledClient(JournalBase):
 
         Raises:
             RestoredError: a client at this index of this run began on this machine before.
-            LocalProtocolError: bad input, or the file exists or is in use.
+            LocalProtocolError: the file exists or is in use, or bad input.
         """
         require_peer(client)
         _require_callback(on_upload)
@@ -104,9 +104,8 @@ class JournaledClient(JournalBase):
     ) -> JournaledClient:
         """Return the client at the state of its last answer; send :attr:`answer` again.
 
-        After the end :attr:`step` is ``"done"``, and the client only repeats its last answer. With ``restored=True``
-        its operator confirms that no other copy has answered since: two answers to two lists reveal single clients'
-        vectors.
+        With ``restored=True`` its operator confirms that no other copy has answered since: two answers to two lists
+        reveal single clients' vectors.
 
         Raises:
             NothingToResumeError: there is no journal.
@@ -137,10 +136,7 @@ class JournaledClient(JournalBase):
         """Return the client in the journal, or a new one; for a restarted process.
 
         ``make`` is called only without a journal, under the lock: a restart spends and draws nothing twice.
-        ``restored`` then is as for :meth:`create`.
-
-        Raises:
-            SessionEndedError, RestoredError, LocalProtocolError: as for :meth:`resume`.
+        ``restored`` then is as for :meth:`create`. Raises as :meth:`resume`.
         """
         machine = _Machine(parameters, index, identity, roster, threads)
         _require_callback(on_upload)
@@ -223,7 +219,7 @@ class JournaledClient(JournalBase):
 
     @property
     def agreed(self) -> tuple[int, ...]:
-        """Survivors of the sum that this client helped to unmask; empty before, and without lists.
+        """Survivors of the sum that this client helped to unmask.
 
         Save it before :meth:`discard` if an alignment's next round needs it.
         """
@@ -260,8 +256,7 @@ class JournaledClient(JournalBase):
     def start(self) -> list[tuple[str, bytes]]:
         """Start; the messages are on disk before ``on_upload`` is called and before this returns.
 
-        Raises:
-            LocalProtocolError: a message could not be saved and must not be sent.
+        After a ``LocalProtocolError`` nothing may be sent.
         """
         with self._acting():
             prepare = getattr(self._client, "prepare", None)
@@ -280,8 +275,7 @@ class JournaledClient(JournalBase):
     def receive(self, data: bytes | bytearray | memoryview) -> list[tuple[str, bytes]]:
         """Answer a message; first save the new state, or remove a finished client's secrets.
 
-        Raises:
-            LocalProtocolError: the answer could not be saved and must not be sent.
+        After a ``LocalProtocolError`` nothing may be sent.
         """
         with self._acting():
             before, uploaded = self._client.step, self._client.upload
@@ -310,7 +304,6 @@ class JournaledClient(JournalBase):
         If nothing was sent, the spend is then withdrawn from the ledger.
 
         Raises:
-            LocalProtocolError: the journal could not be written.
             LedgerError: the withdrawal failed; the journal is wiped all the same, see ``session.withdraw_run``.
         """
         with self._acting():
@@ -393,8 +386,6 @@ class FinishedClient:
     """A client after its end, as a :class:`~privstats.secagg.machines.Peer`.
 
     Attributes:
-        parameters: the run's public parameters.
-        index: its index on the roster.
         question: SHA-256 of the last answered message.
         answer: the last answer, sealed for the server.
         receipt: identifies its upload.

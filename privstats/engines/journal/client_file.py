@@ -53,7 +53,6 @@ class ClientFile:
     """The file of one client's journal; made with :meth:`held`.
 
     Args:
-        path: the file.
         key: 32 bytes under which it is sealed.
         lock: a handle that holds its lock; -1 without one.
         outside: the counter in the user's state folder.
@@ -66,23 +65,15 @@ class ClientFile:
     @classmethod
     @contextmanager
     def held(cls, path: object, key: bytes, outside: Outside | None = None) -> Iterator[Self]:
-        """Lock the file; unlock it if the block fails.
-
-        Raises:
-            InUseError: another process or object holds the lock.
-            LocalProtocolError: bad input, or the lock cannot be made.
-        """
+        """Lock the file, or raise ``InUseError``; unlock it if the block fails."""
         place = path_of(path)
         check_key(key)
         with held(_lock_of(place)) as lock:
             yield cls(place, key, lock, outside=outside)
 
     def read(self) -> Saved:
-        """Return the file's content, without a rollback check.
-
-        Raises:
-            NothingToResumeError: there is no journal.
-            LocalProtocolError: another key, damage, or an unreleased format.
+        """Return the file's content, without a rollback check; raises as
+        :func:`~privstats.engines.records.read_sealed`.
         """
         saved = msgspec.msgpack.decode(read_sealed(self.path, self.key), type=Saved)
         require_counted(saved.mark, self.path)
@@ -121,12 +112,7 @@ def _lock_of(path: Path) -> Path:
 
 
 def forget_answer(path: str | os.PathLike[str], key: bytes) -> None:
-    """Remove an ended client's last answer, or a report after its panel's end.
-
-    Raises:
-        NothingToResumeError: there is no journal.
-        LocalProtocolError: another key, damage, in use, or not writable.
-    """
+    """Remove an ended client's last answer, or a report after its panel's end; raises as :meth:`ClientFile.read`."""
     place = path_of(path)
     with held_briefly(_lock_of(place)), written(place):
         file = ClientFile(place, key)
@@ -136,13 +122,7 @@ def forget_answer(path: str | os.PathLike[str], key: bytes) -> None:
 
 
 def never(path: str | os.PathLike[str], key: bytes, outside: Outside | None = None) -> None:
-    """Prevent any client from starting here: without a journal, write an ended client's.
-
-    Args:
-        path: the client's file.
-        key: 32 bytes under which it is sealed.
-        outside: prevents a start in an older copy of the folder, too.
-    """
+    """Prevent any client from starting here, also in an older copy of the folder: write an ended client's journal."""
     place = path_of(path)
     with held_briefly(_lock_of(place)), written(place):
         if not place.exists():
@@ -150,11 +130,6 @@ def never(path: str | os.PathLike[str], key: bytes, outside: Outside | None = No
 
 
 def receipt_and_agreement(path: str | os.PathLike[str], key: bytes) -> tuple[bytes, dict[int, bytes]]:
-    """Return an ended client's receipt and agreement; otherwise both empty.
-
-    Raises:
-        NothingToResumeError: there is no journal.
-        LocalProtocolError: another key, or damage.
-    """
+    """Return an ended client's receipt and agreement, otherwise both empty; raises as :meth:`ClientFile.read`."""
     saved = ClientFile(path_of(path), key).read()
     return (b"", {}) if saved.state else (saved.receipt, saved.agreement)

@@ -1,7 +1,4 @@
-"""A crash-safe helper: killed at any moment and resumed, it continues its run, or repeats how the run ended.
-
-Only its journal stores a run's box key: offered, bound to one panel, then revealed or abandoned.
-"""
+"""A crash-safe helper: killed at any moment and resumed, it continues its run, or repeats how the run ended."""
 
 from __future__ import annotations
 
@@ -30,7 +27,7 @@ _SERVER = "server"
 
 
 class _End(HiddenRepr, msgspec.Struct, frozen=True):
-    """An ended run's last message, its question's hash if it was an answer, and the run's number of events."""
+    """``count`` is the run's number of events."""
 
     state: HelperState
     place: int
@@ -98,10 +95,10 @@ class JournaledHelper(PanelMember):
             key: 32 bytes under which its contents are sealed.
             identity: the signing key that the plan's panel names.
             parameters: the run's ``plan.masking``.
-            roster: all parties' public identities and the run's name, from the roster's owner.
+            roster: parties and run name, from the roster's owner.
             place: the helper's index on the panel, 1 to h.
             until: second since 1970 at which the box key is destroyed, in any state; default 30 days from now.
-            noise: draws the one answer's noise: ``session.helper_noise(plan)``, None where the plan needs none.
+            noise: draws the one answer's noise: ``session.helper_noise(plan)``.
 
         Raises:
             LocalProtocolError: the run is known or in use; or bad input.
@@ -131,12 +128,11 @@ class JournaledHelper(PanelMember):
         """Return the helper at its last state; after its run's end it only repeats its last message.
 
         Args:
-            home, key, identity, parameters, roster: as for :meth:`offer`.
+            home, key, identity, parameters, roster, noise: as for :meth:`offer`. An answer lost in a kill is remade
+                identically, because its noise follows from box key and list.
             threads: processors to use.
             restored: the home was restored or copied, and its operator confirms that no copy of this helper has
                 answered since: two answers to two lists reveal single clients.
-            noise: as for :meth:`offer`. It is derived from box key and list, so an answer lost in a kill is remade
-                identically.
 
         Raises:
             NothingToResumeError: this run was never offered here.
@@ -201,22 +197,14 @@ class JournaledHelper(PanelMember):
 
     @property
     def offered(self) -> Offer:
-        """The signed offer of this run's box key.
-
-        Raises:
-            LocalProtocolError: the run has ended, and the key is gone.
-        """
+        """The signed offer of this run's box key; raises ``LocalProtocolError`` after the run's end."""
         if self._ended is not None:
             raise LocalProtocolError(f"the run at {self._place} is {self._ended.state}, and its box key is gone")
         return self._offer
 
     @exclusive
     def bind(self, panel: Panel) -> None:
-        """Bind the box key to a panel, for good. Idempotent.
-
-        Raises:
-            LocalProtocolError: it is bound to another panel, or panel and run do not fit.
-        """
+        """Bind the box key to a panel, for good; raises ``LocalProtocolError`` for another panel. Idempotent."""
         require_panel(panel)
         with self._acting():
             self._expire()
@@ -302,7 +290,7 @@ class JournaledHelper(PanelMember):
         """Destroy the box key and return the signed statement of that, once it is on disk.
 
         Raises:
-            LocalProtocolError: an answer was made; or the key is bound to no panel.
+            LocalProtocolError: an answer was made; or the key is not bound.
         """
         with self._acting():
             if self._ended is not None and self._ended.state == "abandoned":

@@ -1,7 +1,4 @@
-"""The journal of a leader's box key, until the run's journal holds it.
-
-It answers no messages: :meth:`JournaledLeader.lead` returns the :class:`JournaledServer` that does.
-"""
+"""The journal of a leader's box key, until the run's journal holds it."""
 
 from __future__ import annotations
 
@@ -35,8 +32,8 @@ _LED = 2  # events once a journal of the run holds the box key; binding is the f
 class JournaledLeader(PanelMember):
     """A leader's membership in the panel of one run, which can be killed at any moment.
 
-    Made with :meth:`offer` or :meth:`resume`. Its home has a subdirectory per run. The box key moves into the run's
-    journal, ``server`` in that subdirectory, and is then destroyed here.
+    Made with :meth:`offer` or :meth:`resume`. :meth:`lead` moves the box key into the run's journal, ``server`` in the
+    run's subdirectory, and destroys it here.
 
     Guarantee: one run has one box key of this leader, however often the process is killed: its offer to helpers and
     clients stays valid, and no report sealed to it is lost with a process.
@@ -74,7 +71,7 @@ class JournaledLeader(PanelMember):
             key: 32 bytes under which its contents are sealed.
             identity: the signing key that the plan's panel names first.
             parameters: the run's ``plan.masking``.
-            roster: all parties' public identities and the run's name.
+            roster: parties and run name.
             until: second since 1970 at which the box key ends; default 30 days from now.
 
         Raises:
@@ -105,8 +102,7 @@ class JournaledLeader(PanelMember):
 
         Raises:
             NothingToResumeError: this run was never offered here.
-            RestoredError: the home was restored or copied after the box key was bound; for a run led already,
-                :meth:`lead` raises it.
+            RestoredError: the home was restored or copied after binding; after leading, :meth:`lead` raises it.
             SessionEndedError: the box key ended before the run was led, and is destroyed.
             LocalProtocolError: bad input, damage, or in use.
         """
@@ -141,11 +137,7 @@ class JournaledLeader(PanelMember):
 
     @property
     def offered(self) -> Offer:
-        """The signed offer of this run's box key: identical bytes every time.
-
-        Raises:
-            LocalProtocolError: the run is led already.
-        """
+        """The signed offer of this run's box key: identical bytes every time, until the run is led."""
         if self._box_key is None:
             raise LocalProtocolError(f"the run at {self._place} is led already: its panel is in its journal")
         return self._box_key.offer(self._identity, self.parameters, self.roster)
@@ -161,7 +153,7 @@ class JournaledLeader(PanelMember):
             threads: processors to use.
 
         Raises:
-            LocalProtocolError: the key is bound to another panel, or panel, machine and run do not fit.
+            LocalProtocolError: another panel than before, or the arguments do not fit.
         """
         require_panel(panel)
         require_callable("make", make)
@@ -179,7 +171,7 @@ class JournaledLeader(PanelMember):
             return server
 
     def _opened(self, make: Callable[[], Aggregator], threads: int) -> JournaledServer:
-        """The counter is outside the leader's home, so that a backup of the home does not contain it."""
+        """The counter is outside the leader's home, so that backups do not contain it."""
         directory, run = created_directory(self._place / _SERVER), self._place
         place = ServerPlace(self.parameters, self.roster, self._identity, threads)
         outside = server_outside(self.parameters, self.roster)

@@ -1,6 +1,5 @@
-"""A panel member's directory for one run, with its box key on disk.
-
-The key is sealed on disk before its offer is sent, then bound to a panel, then destroyed.
+"""A panel member's directory for one run, with its box key: stored before its offer is sent, then bound, then
+destroyed.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ class _Keys(HiddenRepr, msgspec.Struct, frozen=True):
 class HpkeKey:
     """A panel member's box key for one run, in its directory.
 
-    It is sealed under a key that is overwritten at the run's end, because file systems retain blocks of removed files.
+    Its sealing key is overwritten at the run's end, because file systems retain blocks of removed files.
     """
 
     def __init__(self, run: Path, sealing: bytes, keys: _Keys) -> None:
@@ -54,12 +53,7 @@ class HpkeKey:
 
     @classmethod
     def read(cls, run: Path, key: bytes) -> HpkeKey:
-        """Read the key in this directory.
-
-        Raises:
-            NothingToResumeError: there is no key.
-            LocalProtocolError: another key, or damage.
-        """
+        """Read the key in this directory; raises as :func:`~privstats.engines.records.read_sealed`."""
         sealing = read_sealed(run / _SEALING, key)
         return cls(run, sealing, msgspec.msgpack.decode(read_sealed(run / _KEYS, sealing), type=_Keys))
 
@@ -105,11 +99,7 @@ class HpkeKey:
         return HelperKeys.from_private(identity, self.place, parameters, roster, private, until=until)
 
     def bound(self, panel: Panel, offer: Offer) -> HpkeKey:
-        """Return the key, bound to a panel for good and on disk. Idempotent.
-
-        Raises:
-            LocalProtocolError: it is bound to another panel, or the panel lacks ``offer`` at its index.
-        """
+        """Return the key, bound to a panel for good and on disk; raises ``LocalProtocolError`` for another panel."""
         offers = tuple(each.encode() for each in panel.offers)
         if self._keys.offers == offers:
             return self
@@ -148,7 +138,6 @@ class PanelMember(JournalBase):
     Args:
         place: the run's directory, in the member's home.
         key: 32 bytes under which its contents are sealed.
-        identity, parameters, roster: the member, the run's public parameters, and its parties.
         lock: a handle that holds the lock.
     """
 

@@ -41,18 +41,14 @@ class PartSums(ServerView):
         """Return bodies of an unsummed part as they arrived, each with the key that opens it alone.
 
         Raises:
-            LocalProtocolError: no such part waits; or the log lost one, and this object is now unusable.
+            LocalProtocolError: no such part waits; or the log lost one, and this object is unusable.
         """
         with self._acting():
             return self._parted().sealed(number, senders)
 
     @exclusive
     def add_part_sum(self, number: int, packed: bytes) -> bool:
-        """Add a part's sum, once, and return whether it was awaited.
-
-        Raises:
-            LocalProtocolError: it is no vector of the ring; nothing changes.
-        """
+        """Add a part's sum, once, and return whether it was awaited; refuse a vector of another ring."""
         with self._acting():
             return self._parted().add_part_sum(number, packed)
 

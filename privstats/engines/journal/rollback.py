@@ -26,7 +26,7 @@ _ROSTER_BYTES, _SHORT, _SERVER = 32, 16, "server"
 
 
 class Mark(HiddenRepr, msgspec.Struct, frozen=True, omit_defaults=True):
-    """A journal's own record: its number of events, and its folder's inode, 0 if it may be in any folder."""
+    """A journal's own record: its number of events, and its folder's inode, 0 for any folder."""
 
     count: int = 0
     folder: int = 0
@@ -53,7 +53,7 @@ class Counter:
     Attributes:
         folder: the journal records its inode.
         path: the counter's file next to the folder.
-        outside: the outer counter; None for a run without a name, indistinguishable from others.
+        outside: the outer counter; None for a run without a name.
     """
 
     folder: Path
@@ -114,15 +114,11 @@ class Counter:
         return mark.folder not in (0, inode_of(self.folder)) or mark.count < self.stored
 
     def require_newest(self, mark: Mark, place: Path, role: str, since: str) -> None:
-        """Refuse a journal that was restored or copied; write the count that a kill prevented.
+        """Refuse a restored or copied journal by ``RestoredError``; write the count that a kill prevented.
 
         Args:
             mark: the journal's mark.
-            place, role: its path and its machine's role, for the error.
-            since: the event after which it must not be restored, for the error.
-
-        Raises:
-            RestoredError: it was restored or copied.
+            place, role, since: journal, machine and event, for the error.
         """
         if self.is_older(mark):
             raise RestoredError(
@@ -140,11 +136,7 @@ class Counter:
             self.keep(count)
 
     def require_new(self, place: Path, role: str) -> None:
-        """Refuse to begin where a machine at this roster index began before and its journal is missing.
-
-        Raises:
-            RestoredError: the outer counter shows it.
-        """
+        """Refuse to begin where a machine at this roster index began before and its journal is missing."""
         if self.begun and self.outside is not None:
             raise RestoredError(
                 f"{place} holds nothing, and a {role} of this run began on this machine before, as {self.outside.path} "
@@ -157,7 +149,6 @@ def outside_of(role: str, session: bytes, who: bytes = b"") -> Outside | None:
     """Return one machine's counter in the user's state folder; None for a session without a name.
 
     Args:
-        role: the machine's role.
         session: as :func:`~privstats.secagg.machines.session_id` names it.
         who: distinguishes the machines of one role.
     """
@@ -170,7 +161,7 @@ def outside_of(role: str, session: bytes, who: bytes = b"") -> Outside | None:
 def server_outside(parameters: Masking, roster: Roster) -> Outside | None:
     """Return a server's or leader's counter in the user's state folder.
 
-    A fresh server is never refused: clients and helpers answer only the server they know, so a second one gets no sum.
+    A fresh server is never refused: clients and helpers answer only the server they know.
     """
     return outside_of(_SERVER, session_id(parameters, roster))
 

@@ -71,7 +71,6 @@ class Segments:
     """The records since a snapshot, and those before it that its state names.
 
     Args:
-        directory: the journal's directory.
         key: 32 bytes under which records are sealed.
         live: number of the segment that is appended to.
         closed: segments to read before it, with their record counts.
@@ -117,7 +116,7 @@ class Segments:
         """Copy records after the mark, if any, to a new segment that a snapshot must name.
 
         Raises:
-            LocalProtocolError: records before the mark are missing; or the snapshot is older than the mark.
+            LocalProtocolError: records are missing, or the snapshot is older than the mark.
         """
         known = self._known()
         if known is None:
@@ -180,11 +179,7 @@ class Segments:
         return read_record(self._directory / f"{_SEGMENT}.{segment}", self._key, At(number, offset, tag))
 
     def keep(self, needed: Iterable[bytes]) -> None:
-        """Remove all segments but those replayed and those that hold a needed place.
-
-        Raises:
-            LocalProtocolError: one of those is missing.
-        """
+        """Remove all segments but those replayed and those that hold a needed place, which must exist."""
         numbers = {_PLACE.unpack(place)[0] for place in needed}
         for number in numbers:
             self._require(number)

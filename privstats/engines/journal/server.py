@@ -94,8 +94,8 @@ class JournaledServer(PartSums):
     ) -> JournaledServer:
         """Return the server after its last accepted message, also if the session has ended.
 
-        With ``restored=True`` its operator confirms that no other copy of a restored directory continued since: two
-        copies may end in two sums, which differ by a few clients.
+        With ``restored=True`` its operator confirms that no other copy continued since: two copies may end in two sums,
+        which differ by a few clients.
 
         Raises:
             NothingToResumeError: there is no journal.
@@ -125,10 +125,7 @@ class JournaledServer(PartSums):
     ) -> JournaledServer:
         """Return the server in the journal, or a new one; for a restarted process.
 
-        ``make`` is called only without a journal, under the lock.
-
-        Raises:
-            RestoredError, LocalProtocolError: as for :meth:`resume`.
+        ``make`` is called only without a journal, under the lock. Raises as :meth:`resume`.
         """
         check_key(key)
         require_callable("make", make)
@@ -193,12 +190,10 @@ class JournaledServer(PartSums):
 
     @exclusive
     def mark_known_noise(self, clients: Iterable[int]) -> None:
-        """Mark clients with noise that others may know, so that a release of their sum is ``reproducible``.
+        """Mark clients, by roster index, with noise that others may know: a release of their sum is then
+        ``reproducible``.
 
         A one-process engine calls it before the first step; a network server cannot see clients' generators.
-
-        Args:
-            clients: roster indices.
         """
         with self._acting():
             known = tuple(sorted({*self._files.known_noise, *clients}))
@@ -283,8 +278,7 @@ class JournaledServer(PartSums):
             Per item: None if accepted, now or before, else its refusal.
 
         Raises:
-            LocalProtocolError: wrong types, and nothing was received; or the write failed: answer none of the group,
-                this object is unusable.
+            LocalProtocolError: wrong types, and nothing was received; or the write failed: answer none of the group.
 
         Example:
             >>> from privstats.engines.journal import JournaledServer
@@ -350,11 +344,7 @@ class JournaledServer(PartSums):
 
     @exclusive
     def abandon(self, code: str = "abandoned") -> Outbox:
-        """Abandon the session; on disk when this returns, so it cannot resume as running.
-
-        Raises:
-            LocalProtocolError: ``code`` is not in ``messages.ABORTS``.
-        """
+        """Abandon the session with a code of ``messages.ABORTS``; on disk when this returns, so it cannot resume."""
         with self._acting():
             running = self._server.step not in ENDS
             following = self._server.abandon(code)
@@ -385,9 +375,6 @@ class JournaledServer(PartSums):
         """Remove the journal, after the release is saved or the session abandoned.
 
         The noise seed is overwritten first; file systems and disks may retain old blocks.
-
-        Raises:
-            LocalProtocolError: this object is closed, so another process may hold the journal.
         """
         if self._lock < 0:
             raise LocalProtocolError(f"the journal {self._place} {self._gone}")

@@ -1,7 +1,6 @@
 """The files of a server's journal: the snapshot of its sealed state, the log of later events, and their counter.
 
-The noise seed has a file of its own that is written once, because a replaced file's former content cannot be
-overwritten.
+The noise seed's file is written once, because a replaced file's former content cannot be overwritten.
 """
 
 from __future__ import annotations
@@ -48,11 +47,8 @@ class Snapshot(HiddenRepr, msgspec.Struct, frozen=True, omit_defaults=True):
 
     @classmethod
     def read(cls, directory: Path, key: bytes) -> Snapshot:
-        """Read the snapshot in a directory.
-
-        Raises:
-            NothingToResumeError: there is no snapshot.
-            LocalProtocolError: another key, damage, no seed, or an unreleased format.
+        """Read the snapshot in a directory; raises as :func:`~privstats.engines.records.read_sealed`, also without a
+        seed.
         """
         snapshot = msgspec.msgpack.decode(read_sealed(directory / SNAPSHOT, key), type=cls)
         require_counted(snapshot.mark, directory)
@@ -95,7 +91,6 @@ class ServerFiles:
         """Return a new session's files with a fresh seed; the journal begins with :meth:`replace`.
 
         Args:
-            directory: the directory of the files.
             key: 32 bytes under which they are sealed.
             counter: their counter, outside of the directory.
             largest: bytes of the session's largest message.
@@ -176,11 +171,8 @@ class ServerFiles:
         self._segments.sync()
 
     def replace(self, state: bytes, needed: Iterable[bytes]) -> None:
-        """Replace snapshot and log, so that every existing copy becomes an older one.
-
-        Args:
-            state: the server's, sealed.
-            needed: places of the messages that the state names.
+        """Replace snapshot and log, so that every existing copy becomes an older one; ``needed`` are places that the
+        state names.
         """
         self._segments.begin()
         self._mark = self._counter.after(self._mark)

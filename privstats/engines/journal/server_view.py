@@ -1,7 +1,7 @@
 """State of a journaled server's machine, and its outputs: the exact sum, or the release.
 
-Each output is a decision in the journal before it is returned. A release's noise is bound to the sum that it hides, so
-a copy of the journal that ends in another sum draws other noise.
+Each output is a decision in the journal before it is returned. A release's noise is bound to its sum, so a copy of the
+journal that ends in another sum draws other noise.
 """
 
 from __future__ import annotations
@@ -108,10 +108,7 @@ class ServerView(JournalBase):
 
     @property
     def statements(self) -> dict[int, bytes]:
-        """Signed proof for clients that their upload is in no sum, for ``session.free``.
-
-        These are helpers' statements by index, or in the interactive protocol the clients' survivor lists.
-        """
+        """Signed proof for clients that their upload is in no sum, for ``session.free``."""
         return dict(getattr(self._server, "agreement", None) or getattr(self._server, "statements", {}))
 
     @property
@@ -124,8 +121,8 @@ class ServerView(JournalBase):
         """See :attr:`Server.result <privstats.secagg.Server.result>`; use :meth:`release` for a release.
 
         Raises:
-            LocalProtocolError: no result; or the noise is central, and the exact sum was released, or handed out before
-                a restart.
+            LocalProtocolError: no result; or with central noise, after a release, or after a restart if handed out
+                before.
         """
         return self._hand_out()
 
@@ -141,8 +138,8 @@ class ServerView(JournalBase):
         Args:
             plan: the plan of the session.
             charge: as for ``session.release``; charged once, under the run's name. May be omitted once a release under
-                it has returned or aborted. Nothing is returned before the ledger records the release, because a spend
-                without a release can be withdrawn.
+                it has returned or aborted. The ledger records the release before it is returned, because a spend
+                without one can be withdrawn.
 
         Raises:
             LocalProtocolError: there is no sum, or it belongs to another plan.

@@ -1,6 +1,7 @@
 """A session's end on the server's disk: release or reason, statements and history; and the session's last message.
 
-A kill between steps changes no bytes; the journal is removed last. A session in the history is never reopened.
+After a kill each step repeats with identical bytes; the journal is removed last. A session in the history is never
+reopened.
 """
 
 from __future__ import annotations
