@@ -22,7 +22,6 @@ class Fault:
     """One fault.
 
     Attributes:
-        client: the client that sends or receives it.
         direction: ``"up"`` to the server, ``"down"`` to the client.
         kind: drop; duplicate; truncate at ``place``; flip bit ``place``; extend by a byte; replay the client's previous
             message; late, after the step has ended.

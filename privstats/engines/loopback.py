@@ -29,10 +29,7 @@ class Outcome:
         survivors: the clients in the sum, in increasing order.
         bytes_sent, bytes_received: bytes from and to each client.
         seconds: wall time by step, clients and server together.
-        client_cpu, server_cpu: processor seconds.
-        faults: messages that either side refused.
         openings: opened noise layers by client, for ``session.release``.
-        helper_cpu, helper_sent, helper_received: as for clients.
 
     Example:
         >>> from privstats.engines import loopback

@@ -23,9 +23,7 @@ class Column:
     """One column of the budget table.
 
     Attributes:
-        heading: its name.
         meaning: its meaning, for readers who are not statisticians.
-        shown: formats a row's cell.
     """
 
     heading: str

@@ -45,7 +45,6 @@ def local_parties(plan: Plan, parts: Sequence[Moments | Contribution], rng: Gene
     original plan's contributions are accepted.
 
     Args:
-        plan: the plan.
         parts: one per client, as for :func:`client`.
         rng: a generator of test randomness; by default the operating system's.
 
@@ -101,7 +100,6 @@ def aggregate_unmasked(
     For experiments, audits and tests, never for production: the caller sees every part, and no ledger is charged.
 
     Args:
-        plan: the plan.
         parts: one per client, by roster index: moments, a contribution (it is used up) or a vector of the plan's ring.
             Missing clients count as vanished.
         rng: a generator for shares and central noise; by default the operating system's. A reproducible one marks the

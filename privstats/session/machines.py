@@ -47,7 +47,6 @@ class Contribution:
     It cannot be copied, and only the process that built it may use it.
 
     Args:
-        plan: digest of the contribution's plan.
         reproducible: the vector holds noise that others may know.
         noise_root: 32 secret bytes from which its noise layers are drawn.
 
@@ -137,7 +136,6 @@ def contribution(
     One client, or one :func:`aggregate_unmasked`, may use the result. Nothing is charged yet.
 
     Args:
-        plan: the plan all parties agreed on.
         moments: the result of ``measure`` for this party's records.
         rng: a generator of test randomness; by default the operating system's.
         index: this party's roster index; needed by plans that assign clients to groups.
@@ -199,9 +197,7 @@ def client(
     the client earlier refunds the spend, but the name is still used up.
 
     Args:
-        plan: the plan all parties agreed on.
         moments: the result of ``measure`` for this party's records, or an unused contribution.
-        index: this party's index in the roster.
         identity: its Ed25519 identity.
         roster: all parties' public identities, agreed outside this protocol, and the run's name.
         panel: the members' offers for this run, where the plan names a panel.
@@ -215,7 +211,6 @@ def client(
             valid; nothing is spent or drawn then.
         LocalProtocolError: the contribution was used before, or another argument does not fit; nothing is spent or used
             up then.
-        DataError, RandomnessError: as for :func:`contribution`.
 
     Example:
         >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=ps.Cohort(2, 2, 10), privacy=ps.NoPrivacy())
@@ -300,8 +295,6 @@ def server(
     """Build the protocol machine of the aggregator.
 
     Args:
-        plan: the plan all parties agreed on.
-        roster: all parties' public identities.
         identity: the signing key behind the roster's ``server``.
         keys: instead of ``identity``, where the plan names a panel: its member 0's keys for this run.
         panel: the members' offers for this run, where the plan names a panel.
@@ -309,7 +302,6 @@ def server(
 
     Raises:
         DataError, LocalProtocolError: an argument is missing or does not fit.
-        RandomnessError: as for :func:`contribution`.
 
     Example:
         >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=ps.Cohort(2, 2, 10), privacy=ps.NoPrivacy())
@@ -339,10 +331,8 @@ def helper(
     """Build the protocol machine of one helper.
 
     Args:
-        plan: the plan all parties agreed on.
         keys: the helper's identity, and its box key for this run.
         roster: all parties' public identities, *from the roster's owner and not from the leader*.
-        panel: the offers of the panel that the plan names.
         allow_reproducible: accept keys that others may reproduce: in tests.
 
     Raises:

@@ -39,9 +39,6 @@ def release(
     noise. To reuse a release, store it.
 
     Args:
-        plan: the plan all parties agreed on.
-        total: the unmasked sum.
-        survivors: the clients in it.
         rng: a generator of test randomness; by default the operating system's.
         charge: the server's ledger and data set, or ``"uncharged"``; optional only without DP. The spend is on disk
             before any central noise is drawn.

@@ -130,7 +130,6 @@ def check_opening(plan: Plan, roster: secagg.Roster, opening: bytes) -> None:
 
     Raises:
         RemoteProtocolError: the roster's server did not sign it for this plan and roster.
-        LocalProtocolError: plan and roster do not fit together.
     """
     require_plan(plan)
     require_roster(roster)

@@ -103,7 +103,6 @@ class MockTransport:
         now: seconds since the start.
         comes, goes: by node, when it comes online or goes offline.
         pushed: all messages sent: node, kind and data.
-        waiting: replies not yet fetched, by message name.
 
     Example:
         >>> from privstats.engines.network.transport import Reply
@@ -134,11 +133,7 @@ class MockTransport:
         return f"node-{node}"
 
     def push(self, node: int, kind: MessageKind, data: bytes, *, ttl: float) -> str:
-        """Send a message, which is answered at once; return an empty name if the node is offline.
-
-        Raises:
-            LocalProtocolError: it would expire before it arrives.
-        """
+        """Send a message, which is answered at once; return an empty name if the node is offline."""
         if not ttl >= 1:
             raise LocalProtocolError(f"a message must live for at least 1 second, got ttl={ttl}")
         if node not in self.online():

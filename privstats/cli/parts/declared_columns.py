@@ -43,7 +43,6 @@ def read_columns(path: str | os.PathLike[str]) -> tuple[Column, ...]:
     """Return the declaration in a file.
 
     Raises:
-        PlanError: the file cannot be read.
         SchemaError: it is no declaration, or a column is not declared yet.
     """
     try:

@@ -83,7 +83,6 @@ def declaration(public: Path, target: str | None, drop: Sequence[str]) -> Declar
 
     Raises:
         SchemaError: the file is no declaration, or a column is not declared yet.
-        PlanError: a named column is missing.
     """
     from privstats.cli.parts.declared_columns import read_columns
     from privstats.intake.column_names import place_of

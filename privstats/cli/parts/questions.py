@@ -40,11 +40,8 @@ class Question:
     Attributes:
         name: key of the plan, and of the option ``--name``.
         harmless: a valid stand-in for a missing answer.
-        kind: type of the answer.
-        heading: heading of the option's list.
         part: the plan's part; empty for none.
         why: its consequences, in one sentence.
-        help: of the option.
         choices: possible answers; any where empty.
         where: the answer that raises this question.
         also: another such answer; one suffices.

@@ -58,7 +58,6 @@ def table_of(
     Args:
         title: may hold markup.
         left: headings of columns of words, all by default; other columns are numbers.
-        how: settings of every column, for rich.
     """
     table, words = new_table(title), None if left is None else tuple(left)
     for heading in headings:
@@ -83,12 +82,7 @@ def writable(paths: Iterable[Path], force: bool, *, makes: Path | None = None) -
     """Refuse, before the work begins, files that cannot be written.
 
     Args:
-        force: whether existing ones are replaced.
         makes: a folder that :func:`folder_for` creates.
-
-    Raises:
-        DataError: a file exists.
-        PrivstatsError: a file has no writable folder.
     """
     for path in paths:
         if path.exists() and not force:
@@ -114,7 +108,6 @@ def prepare(out: Path, *packages: str) -> None:
 
     Raises:
         MissingExtraError: they are not installed.
-        DataError: the folder cannot be made.
     """
     from privstats.workflows import report
 

@@ -37,10 +37,6 @@ Answers: TypeAlias = dict[str, Any]
 def answered(given: Mapping[str, Any], ask: Callable[[Question, Answers], Any] | None) -> Answers:
     """Return an answer to every open question: the given one, or the one that ``ask`` returns.
 
-    Args:
-        given: answers by name; None where missing.
-        ask: asks a person; None without a terminal.
-
     Raises:
         PlanError: an answer is missing, or other answers make it void.
         PrivstatsError: an answer is out of its bounds.
@@ -87,9 +83,6 @@ def plan_from(path: Path, given: Mapping[str, Any], declared: Declaration | None
 
     Args:
         path: the plan's future file, for the command that repeats the answers.
-        given: answers by option.
-        declared: columns, which answer some questions.
-        ask: whether a person answers the rest.
 
     Raises:
         PrivstatsError: an answer is missing, duplicate or invalid.

@@ -112,7 +112,6 @@ class ConnectionLimiter:
     Args:
         clock: seconds that never run backwards.
         proxies: addresses that carry many people's requests and count as signed. For IPv6 this address, not its /64.
-        names: whether lines of the log name addresses.
 
     Example:
         >>> from privstats.engines.door.connection_limits import Limits, ConnectionLimiter

@@ -34,7 +34,6 @@ class DoorServer(uvicorn.Server):
     handshake a local connection may stay, unless it is the oldest of too many.
 
     Args:
-        door: the listening socket.
         limiter: decides which connections are accepted, and for how long.
         keep: called with changed counts, at most once a second.
     """

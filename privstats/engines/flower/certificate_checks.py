@@ -63,10 +63,6 @@ def check_served(folder: Path) -> datetime:
 def check_shown(superlink: str, authority: Path) -> datetime | None:
     """Return the end of a SuperLink's certificate; None where nothing answers.
 
-    Args:
-        superlink: its ``HOST:PORT``.
-        authority: the certificates to trust.
-
     Raises:
         PrivstatsError: a bad address, a server without TLS, or a refused certificate, with the reason.
     """

@@ -56,7 +56,6 @@ def write_certificates(
     Args:
         hosts: names or addresses by which parties reach the server; localhost and 127.0.0.1 are added. Default with
             ``after``: the hosts of its server.
-        days: the lifetime of the certificates.
         after: the folder of certificates to replace; the new ``ca.pem`` includes its valid authorities.
         now: the start of their lifetime, for tests.
 
@@ -239,12 +238,7 @@ def _new_folder(folder: Path) -> None:
 
 @dataclass(frozen=True)
 class Registered:
-    """A node that the SuperLink knows.
-
-    Attributes:
-        name: the key's file without ``.pub``.
-        new: whether it was not known before.
-    """
+    """A node that the SuperLink knows."""
 
     name: str
     new: bool
@@ -257,7 +251,6 @@ def register(home: Path, keys: Path) -> list[Registered]:
 
     Args:
         home: the host's folder, in which ``serve`` runs.
-        keys: the folder of the parties' public keys.
 
     Raises:
         PrivstatsError: a bad or duplicate key, or the SuperLink refuses or does not answer.

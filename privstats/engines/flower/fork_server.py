@@ -87,7 +87,6 @@ def run_tasks(requests: int, program: Callable[[list[str]], object]) -> None:
     Loaded objects are frozen for the collector, and children end without freeing them, to save time.
 
     Args:
-        requests: the number of the socket.
         program: runs one task with its arguments, in the child.
 
     Raises:

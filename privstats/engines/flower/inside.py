@@ -114,7 +114,6 @@ def run_plan(
     A session that ended before is not run again: its release is read from the folder.
 
     Args:
-        grid: Flower's, from the app's ``main``.
         home: the server's folder; by default that of the variable ``PRIVSTATS_HOME``.
         open_seconds: how long the first step waits for parties.
         step_seconds: how long every other step waits.

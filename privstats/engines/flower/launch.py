@@ -61,14 +61,7 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Ending:
-    """The end of a node's program, from its exit code and output.
-
-    Attributes:
-        online: whether the SuperLink had given it an id.
-        refused: whether the SuperLink refused it explicitly.
-        bad_tls: whether its TLS handshake failed.
-        port_in_use: whether its chosen local port was in use.
-    """
+    """The end of a node's program, from its exit code and output."""
 
     code: int
     online: bool = False
@@ -113,7 +106,6 @@ def join(
     """Keep a party's node connected until Ctrl-C, or SIGTERM.
 
     Args:
-        superlink: its ``HOST:PORT``.
         root_certificates: PEM file that signs the SuperLink's certificate.
         key: the node's private key (OpenSSH), registered at the SuperLink.
         metrics_port: port of 127.0.0.1 for ``/metrics``, if any.
@@ -207,7 +199,6 @@ def serve(
     """Run the coordinator's SuperLink until Ctrl-C, or SIGTERM.
 
     Args:
-        home: the host's folder.
         certificates: a folder with ``ca.pem``, ``server.pem`` and ``server.key``; ``server.pem`` names both the
             parties' host and 127.0.0.1, which Flower's own programs use.
         address: ``HOST:PORT`` on which parties reach the fleet interface, and no other.

@@ -48,12 +48,7 @@ Verify: TypeAlias = Callable[[Any, bytes, bytes], bool]
 
 @dataclass(frozen=True)
 class Login:
-    """The signer of a request.
-
-    Attributes:
-        key: the public key, as Flower stores it.
-        registered: whether the coordinator has registered it.
-    """
+    """The signer of a request."""
 
     key: bytes
     registered: bool
@@ -64,8 +59,6 @@ class Logins:
 
     Args:
         registered: whether a public key is registered; checked again after some seconds.
-        verify: see :data:`Verify`.
-        clock: seconds that never run backwards.
     """
 
     def __init__(

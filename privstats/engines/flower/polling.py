@@ -35,9 +35,6 @@ T = TypeVar("T")
 class PollingClock:
     """A replacement for the module ``time`` in Flower's node, which shortens its sleeps during a session.
 
-    Args:
-        longest: the longest polling interval in seconds.
-
     Example:
         >>> waited = []
         >>> polling = PollingClock(waited.append, longest=0.4)

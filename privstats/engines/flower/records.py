@@ -42,7 +42,6 @@ def unpack(record: RecordDict, sender: int | str, most: int = MOST_BYTES) -> tup
     """Return the word and the bytes of an untrusted record; its size is checked first, and nothing is decoded.
 
     Args:
-        sender: for the error.
         most: the maximum number of bytes accepted.
 
     Raises:

@@ -388,7 +388,6 @@ class FinishedClient:
     Attributes:
         question: SHA-256 of the last answered message.
         answer: the last answer, sealed for the server.
-        receipt: identifies its upload.
         agreement: by signer, survivor list and signature.
     """
 

@@ -91,7 +91,6 @@ class JournaledHelper(PanelMember):
         """Make a fresh box key for one run, on disk before :attr:`offered` can be sent.
 
         Args:
-            home: the helper's directory for all its runs.
             key: 32 bytes under which its contents are sealed.
             identity: the signing key that the plan's panel names.
             parameters: the run's ``plan.masking``.
@@ -130,7 +129,6 @@ class JournaledHelper(PanelMember):
         Args:
             home, key, identity, parameters, roster, noise: as for :meth:`offer`. An answer lost in a kill is remade
                 identically, because its noise follows from box key and list.
-            threads: processors to use.
             restored: the home was restored or copied, and its operator confirms that no copy of this helper has
                 answered since: two answers to two lists reveal single clients.
 

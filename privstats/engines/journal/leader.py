@@ -67,7 +67,6 @@ class JournaledLeader(PanelMember):
         """Make a fresh box key for one run, on disk before :attr:`offered` can be sent.
 
         Args:
-            home: the leader's directory for all its runs.
             key: 32 bytes under which its contents are sealed.
             identity: the signing key that the plan's panel names first.
             parameters: the run's ``plan.masking``.
@@ -150,7 +149,6 @@ class JournaledLeader(PanelMember):
             panel: leader and helpers, by the identities that the plan names.
             make: makes the machine of the keys: ``lambda keys: session.server(plan, roster, keys=keys, panel=panel)``.
                 Called again only if a kill preceded saving the machine.
-            threads: processors to use.
 
         Raises:
             LocalProtocolError: another panel than before, or the arguments do not fit.

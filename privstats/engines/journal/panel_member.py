@@ -138,7 +138,6 @@ class PanelMember(JournalBase):
     Args:
         place: the run's directory, in the member's home.
         key: 32 bytes under which its contents are sealed.
-        lock: a handle that holds the lock.
     """
 
     _LASTS: ClassVar[str]

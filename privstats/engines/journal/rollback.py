@@ -117,7 +117,6 @@ class Counter:
         """Refuse a restored or copied journal by ``RestoredError``; write the count that a kill prevented.
 
         Args:
-            mark: the journal's mark.
             place, role, since: journal, machine and event, for the error.
         """
         if self.is_older(mark):

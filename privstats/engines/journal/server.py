@@ -65,7 +65,6 @@ class JournaledServer(PartSums):
         """Start ``server`` and journal it; :attr:`outbox` holds the opening messages.
 
         Args:
-            path: a directory of its own, sealed under ``key``.
             key: 32 bytes.
             server: a fresh machine, which only the journal may use from now on.
 

@@ -92,7 +92,6 @@ class ServerFiles:
 
         Args:
             key: 32 bytes under which they are sealed.
-            counter: their counter, outside of the directory.
             largest: bytes of the session's largest message.
         """
         remove_all(directory)

@@ -136,7 +136,6 @@ class ServerView(JournalBase):
         """Return the release of this session's sum: identical in every call, also after crashes.
 
         Args:
-            plan: the plan of the session.
             charge: as for ``session.release``; charged once, under the run's name. May be omitted once a release under
                 it has returned or aborted. The ledger records the release before it is returned, because a spend
                 without one can be withdrawn.

@@ -75,13 +75,9 @@ class SessionContext:
     """The parties that the loop addresses, and its clock.
 
     Attributes:
-        registry: which node is which party.
-        clock: monotonic seconds.
         say: prints a line for the operator, without data.
         plan: the beginning of the plan's digest.
         most: maximum bytes of one reply.
-        printed: lines already printed.
-        watch: called with each state of a step.
         refusals: number of refusals so far, by code.
     """
 
@@ -155,7 +151,6 @@ def drive(server: Aggregator, context: SessionContext, deadlines: Deadlines, ope
 
     Args:
         server: journaled, so that a killed run loses nothing.
-        deadlines: the seconds of a step.
         opening: the first message to every client, with its header.
 
     Raises:
@@ -186,7 +181,6 @@ def gather(context: SessionContext, question: bytes, wanted: frozenset[int], sec
     Args:
         question: a new message, so that no old answer fits.
         wanted: peer indices.
-        seconds: how long to wait.
 
     Returns:
         Payloads of ``wanted`` by index; incomplete after a timeout.

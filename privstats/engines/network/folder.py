@@ -63,7 +63,6 @@ class Folder(FolderDocuments):
 
     Attributes:
         key: seals journals and stored moments.
-        ledger: the owner's spends; may have no account.
     """
 
     key: bytes
@@ -75,7 +74,6 @@ class Folder(FolderDocuments):
 
         Raises:
             LocalProtocolError: no such folder, or other accounts can read or change its files.
-            PrivstatsError: a file is missing or invalid.
         """
         known = FolderDocuments.read(home)
         return cls(known.home, known.course, known.roster, known.identity, *private_files(known.home))
@@ -165,7 +163,6 @@ class RoundFolder:
     """The folder of one round's session.
 
     Attributes:
-        above: the course's folder.
         place: the round's number.
         roster: the course's, under the round's run name.
     """

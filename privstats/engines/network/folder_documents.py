@@ -43,7 +43,6 @@ class FolderDocuments:
 
     Attributes:
         course: the course in its files, or a plan alone.
-        roster: the parties, and the run's name.
         identity: its owner's: party, helper or server.
     """
 

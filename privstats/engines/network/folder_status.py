@@ -47,7 +47,6 @@ class HostStatus:
     Attributes:
         status: its loop's last state, of this roster.
         held: the process that runs ``serve``.
-        running: whether a process carries the session now.
         ended: the ended rounds' sessions, in order.
     """
 

@@ -69,8 +69,6 @@ class Host:
         """Carry the course from its current round to its end, or to a round with too few parties.
 
         Args:
-            deadlines: the seconds of a step, in every session.
-            clock, sleep: monotonic seconds, and a wait.
             say: called with a line per step and refusal, a :class:`WarningLine` for a refusal; default
                 ``privstats.host``'s log.
 

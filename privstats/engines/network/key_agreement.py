@@ -24,7 +24,6 @@ class KeyAgreement:
 
     Attributes:
         group: IANA's name or number of the group offered first; ``none of TLS 1.3`` where that version is forbidden.
-        library: the version of OpenSSL.
     """
 
     group: str

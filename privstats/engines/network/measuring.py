@@ -131,7 +131,6 @@ def records_of(folder: RoundFolder, *, anew: bool = False) -> Records:
 
     Raises:
         DataError: ``records.py`` fails or returns unfit records, or its split breaks the guarantee.
-        LedgerError: the account to charge is not determined.
     """
     stored = None if anew else _stored(folder)
     if stored is not None:

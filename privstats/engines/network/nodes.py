@@ -27,9 +27,7 @@ class Request:
     """One request to one node.
 
     Attributes:
-        digest: SHA-256 of the message.
         again: the time to repeat it; None for never.
-        messages: names of messages without a reply yet.
         code: of its last refusal; may be empty.
     """
 
@@ -49,12 +47,8 @@ class RequestQueue:
     """The requests of one step, one per node at a time.
 
     Args:
-        clock: monotonic seconds.
         until: the step's deadline, on that clock.
         most: maximum bytes of one reply.
-
-    Attributes:
-        sent, received: bytes pushed, and pulled.
     """
 
     def __init__(self, transport: Transport, clock: Callable[[], float], until: float, most: int) -> None:
@@ -139,8 +133,6 @@ class NodeRegistry:
 
     Args:
         publics: all public keys: the clients, then the helpers.
-        clients: number of clients among them.
-        names: the clients' names for people.
         nodes: the stored map, from node to index.
         store: called with the map whenever it grows.
     """

@@ -40,7 +40,6 @@ class ScriptError(DataError):
 
     Args:
         what: the part that failed, with its verb.
-        cause: the error that it raised.
 
     Attributes:
         logged: the sentence for the log, with the text of system errors only.

@@ -55,7 +55,6 @@ class Renewed:
     """The result.
 
     Attributes:
-        moved: names of the moved files and folders.
         script_stays: whether the new folder's edited ``records.py`` stays.
     """
 

@@ -49,7 +49,6 @@ class Ended:
 
     Attributes:
         releases: every round's, in order; None without a sum.
-        sentence: for the operator.
     """
 
     releases: tuple[Release | None, ...]
@@ -58,12 +57,7 @@ class Ended:
 
 @dataclass(frozen=True)
 class Waiting:
-    """A deadline passed with too few answers; the next run continues here.
-
-    Attributes:
-        what: the missing parties.
-        again: the remedy.
-    """
+    """A deadline passed with too few answers; the next run continues here."""
 
     what: str
     again: str
@@ -76,13 +70,7 @@ class Waiting:
 
 @dataclass(frozen=True)
 class Carrying:
-    """The tools with which a session is carried.
-
-    Attributes:
-        deadlines: the seconds of a step.
-        clock, sleep: monotonic seconds, and a wait.
-        say: called with a line per step and refusal.
-    """
+    """The tools with which a session is carried."""
 
     transport: Transport
     deadlines: Deadlines

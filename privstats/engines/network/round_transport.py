@@ -30,7 +30,6 @@ class OutgoingAnnouncement:
     Attributes:
         values: the file of all published values.
         fresh: the file of newly published values.
-        releases: earlier rounds' release files.
         ended: signed statements that prove exclusions from earlier rounds.
     """
 

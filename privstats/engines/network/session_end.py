@@ -111,7 +111,6 @@ class EndedSession(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         session: its name, 32 hexadecimal digits.
         ended: the day, ISO 8601.
         release: SHA-256 of its file, in hex; may be empty.
-        why: the reason for no release.
         panel: without a sum, the panel's offers, in hex.
     """
 
@@ -137,11 +136,7 @@ class SessionHistory:
         self._path = home / "ended.json"
 
     def of(self, session: str) -> EndedSession | None:
-        """Return a session's end; None where it has not ended.
-
-        Raises:
-            LocalProtocolError: the file is damaged.
-        """
+        """Return a session's end; None where it has not ended."""
         return next((ended_session for ended_session in self.all() if ended_session.session == session), None)
 
     def all(self) -> tuple[EndedSession, ...]:

@@ -95,7 +95,6 @@ def read_signed_reply(data: bytes, question: bytes, code: str, publics: Sequence
 
     Args:
         question: SHA-256 of the answered message.
-        code: the code that came with it.
         publics: all public keys, by index.
     """
     payload = data[REPLY_HEAD_BYTES:]
@@ -167,7 +166,6 @@ class RoundAnnouncement(msgspec.Struct, frozen=True, array_like=True, forbid_unk
 
     Attributes:
         course, roster: digests; of a plan alone, the plan's.
-        place: the round's number.
         plan: its plan, as TOML; empty for a plan alone.
         values: SHA-256 of each published value, by name.
         outcomes: SHA-256 of each earlier round's release file; :data:`NO_SUM` without one.
@@ -209,11 +207,7 @@ class SignedAnnouncement(msgspec.Struct, frozen=True, array_like=True, forbid_un
         )
 
     def opened(self, server: bytes) -> RoundAnnouncement:
-        """Verify the signature of announcement and values before parsing them.
-
-        Raises:
-            LocalProtocolError: a wrong signature, or bytes that are no announcement.
-        """
+        """Verify the signature of announcement and values before parsing them."""
         if not verify(server, self.signature, _announcement_statement(self.announcement, self.values)):
             raise LocalProtocolError(
                 "the server on the roster did not sign this announcement of a round with these values"

@@ -82,12 +82,10 @@ class ServerStatus(msgspec.Struct, frozen=True):
 
     Attributes:
         run: the course's run name, in hex.
-        place: the round.
         process: id of the server's loop, possibly ended.
         updated: time of this state (Unix).
         step, answered, missing, sent, received, refusals: see :class:`StepProgress`.
         since: time at which the step opened (Unix).
-        closed: earlier steps of all rounds.
     """
 
     run: str
@@ -111,10 +109,7 @@ class PartyStatus(msgspec.Struct, frozen=True):
         run: the course's run name, in hex.
         updated: time of the last answer (Unix).
         place: round of the last message; -1 without one.
-        step: the machine's step after the last answer.
         kind, code: of the last message, and of its answer.
-        answers: number of answers.
-        sent, received: bytes of answers and messages.
     """
 
     run: str
@@ -134,8 +129,6 @@ class Watch:
 
     Args:
         run: the course's run name, in hex; another name restarts the numbers.
-        place: the round of the session.
-        now: Unix seconds.
     """
 
     def __init__(self, home: Path, run: str, place: int, now: Callable[[], float] = time.time) -> None:
@@ -228,7 +221,6 @@ class ConnectionStatus(msgspec.Struct, frozen=True):
 
     Attributes:
         nodes: open connections on which a registered node has signed.
-        strangers: all other open connections.
         closed: closed connections or refused requests, by reason.
     """
 

@@ -36,7 +36,6 @@ def write_study(
 
     Args:
         plan, roster: the files; a course's instead of a plan's is valid.
-        study: a folder that does not exist.
         template: the carrier's, with folders ``app`` and ``party``.
 
     Raises:

@@ -42,7 +42,6 @@ class Reply:
 
     Attributes:
         code: ``"ok"``, a code of ``CODES``, or the carrier's ``"error:3"``, ``"error:5"``, ``"error:8"``.
-        data: of the answer.
     """
 
     code: str
