@@ -2,8 +2,7 @@
 
 Every other module of this package is a command, by its name and its ``app``; a Python keyword ends in ``_``. Other
 packages' commands are entry points of the group ``privstats.commands``, so that the library never imports its attacker.
-Commands are imported when requested, and their implementations when called, because a shell lists commands at every
-press of the tab key.
+Commands are imported when requested, because a shell lists them at every press of the tab key.
 """
 
 from __future__ import annotations
@@ -159,10 +158,9 @@ def main() -> None:
     """Run the command line and exit with its code.
 
     0: done. 1: a claim is contradicted, by an audit, an attack or a verification; or noise hides every row of a table.
-    2: any error, with one sentence on standard error (and a traceback for our own faults). 130: interrupted.
+    2: any error, with one sentence on standard error. 130: interrupted.
 
-    Idle threads of OpenBLAS sleep soon, unless the environment sets another wait, because spinning costs processor
-    time.
+    Idle threads of OpenBLAS sleep soon, because spinning costs processor time.
     """
     os.environ.setdefault(*_BLAS_WAIT)  # read when numpy and scipy load, which no import above does
     warnings.showwarning = _Remarks()

@@ -1,8 +1,8 @@
 """Escape untrusted text for a terminal, a log, a notebook or a spreadsheet, which would act on it.
 
-Such text may hold escape sequences, line ends that forge a line of a log, marks that turn the text's direction, and
-HTML. All text that this machine's owner did not write passes through here before it is shown. Spreadsheets run CSV
-cells that begin like a formula, so CSV results pass through :func:`csv_text`.
+Such text may hold escape sequences, line ends that forge a line of a log, marks that turn the text's direction, HTML,
+or formulas, which spreadsheets run (:func:`csv_text`). All text that this machine's owner did not write passes through
+here.
 """
 
 from __future__ import annotations
@@ -73,7 +73,6 @@ def bin_names(edges: Sequence[float], closed: str, open: str) -> tuple[str, ...]
     """Return readable names of bins, as every table and page shows them.
 
     Args:
-        edges: increasing.
         closed: the end that belongs to a bin, ``"left"`` or ``"right"``.
         open: outer bins without an outer limit: ``"both"``, ``"above"``, ``"below"`` or ``"none"``.
 

@@ -1,7 +1,4 @@
-"""Join plan and protocol: build clients from moments, and a release from the unmasked sum.
-
-The room has no state: engines move the bytes, ``secagg`` has the protocol, and ``dp`` draws the noise.
-"""
+"""Join plan and protocol: build clients from moments, and a release from the unmasked sum; without state."""
 
 from typing import TYPE_CHECKING
 

@@ -60,10 +60,10 @@ CHARGED_BEFORE: Final = "uncharged"
 
 
 def charge_of(plan: Plan, charge: Charging) -> Account | None:
-    """Return the account to charge; None for ``"uncharged"``, or without DP and an account.
+    """Return the account to charge, or None.
 
     Raises:
-        LedgerError: no account for a plan with DP, or another value.
+        LedgerError: a plan with DP and neither an account nor ``"uncharged"``, or another value.
     """
     if isinstance(charge, Account):
         return charge
@@ -82,11 +82,7 @@ def charge_of(plan: Plan, charge: Charging) -> Account | None:
 
 
 def register_run(plan: Plan, charge: Account, roster: secagg.Roster) -> Spend:
-    """Accept the run's number, then spend a party's part of the run.
-
-    Raises:
-        LedgerError: the number is not the next one for its members, or as for :meth:`Account.spend`.
-    """
+    """Accept the run's number, which must be the next one for its members, then spend a party's part of the run."""
     if roster.counter is not None:
         charge.ledger.accept_counter(roster.members, roster.counter, roster.run)
     return charge.spend(plan, roster.run)

@@ -137,9 +137,7 @@ def aggregate_unmasked(
 
 
 def opened_among(plan: Plan, part: Contribution, survivors: int) -> Opening:
-    """Return the layers that a client opens in a sum of ``survivors`` clients, all proved to take part; without masking
-    only.
-    """
+    """Return the layers that a client opens in an unmasked sum of ``survivors`` clients."""
     levels = () if plan.noise is None else plan.noise.levels
     if not levels or not part.noise_root:
         raise DataError("this contribution has no layers of noise to open")

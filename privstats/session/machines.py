@@ -44,7 +44,7 @@ class Contribution:
 
     Two sums with identical noisy vectors, one without a client, differ by that client's vector under one share of noise
     instead of all. So a session that aborted after the upload counts as released, and a retry needs a new contribution.
-    It cannot be copied, and only the process that built it may use it.
+    It cannot be copied or pickled, and only the process that built it may use it.
 
     Args:
         reproducible: the vector holds noise that others may know.
@@ -138,8 +138,8 @@ def contribution(
     Args:
         moments: the result of ``measure`` for this party's records.
         rng: a generator of test randomness; by default the operating system's.
-        index: this party's roster index; needed by plans that assign clients to groups.
-        allow_reproducible: accept a generator that others may reproduce: in tests and simulations.
+        index: roster index; needed by plans that assign clients to groups.
+        allow_reproducible: accept a generator that others may reproduce: in tests.
 
     Guarantee:
         Distributed: the share is this client's part of the joint noise. Local: the share alone makes the vector
@@ -193,8 +193,8 @@ def client(
     """Build the protocol machine of one party, which holds its contribution.
 
     With a :class:`Charge` the spend is on disk before this returns, once per (data set, plan, run): rebuilding the
-    client after a crash is free. Sending the masked vector finishes the spend and uses up the run's name. Discarding
-    the client earlier refunds the spend, but the name is still used up.
+    client after a crash is free. Sending the masked vector finishes the spend. Discarding the client earlier refunds
+    the spend, but the run's name is used up.
 
     Args:
         moments: the result of ``measure`` for this party's records, or an unused contribution.
@@ -207,10 +207,10 @@ def client(
         rng, allow_reproducible: as in :func:`contribution`; the keys come from ``rng`` too.
 
     Raises:
-        LedgerError: a plan with DP has no ``charge``, the cap would be exceeded, or the run's name or number is not
-            valid; nothing is spent or drawn then.
-        LocalProtocolError: the contribution was used before, or another argument does not fit; nothing is spent or used
-            up then.
+        LedgerError: a plan with DP has no ``charge``, the cap would be exceeded, or the run's name or number is
+            invalid; nothing is spent or drawn.
+        LocalProtocolError: the contribution was used before, or another argument does not fit; nothing is spent.
+        DataError, RandomnessError: as for :func:`contribution`.
 
     Example:
         >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=ps.Cohort(2, 2, 10), privacy=ps.NoPrivacy())
@@ -301,7 +301,7 @@ def server(
         rng, allow_reproducible: as in :func:`contribution`; the keys come from ``rng``.
 
     Raises:
-        DataError, LocalProtocolError: an argument is missing or does not fit.
+        DataError, LocalProtocolError, RandomnessError: an argument is missing or does not fit.
 
     Example:
         >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=ps.Cohort(2, 2, 10), privacy=ps.NoPrivacy())
@@ -336,8 +336,7 @@ def helper(
         allow_reproducible: accept keys that others may reproduce: in tests.
 
     Raises:
-        LocalProtocolError: the plan's protocol has no helpers, or an argument does not fit.
-        RandomnessError: the keys are reproducible without ``allow_reproducible``.
+        LocalProtocolError, RandomnessError: an argument does not fit.
 
     Example:
         >>> panel = [ps.secagg.Identity.generate(os.urandom).public.hex() for _ in range(2)]

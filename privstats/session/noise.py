@@ -1,7 +1,4 @@
-"""Draw a plan's noise: a client's, a helper's, the noise due at the release, and a stream's per epoch.
-
-Outside ``dp`` only this module calls a sampler.
-"""
+"""Draw a plan's noise: a client's, a helper's, the noise due at the release, and a stream's per epoch."""
 
 from __future__ import annotations
 

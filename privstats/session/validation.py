@@ -96,9 +96,7 @@ def required_survivors(plan: Plan) -> tuple[int, ...] | None:
 
 
 def needs_full_list(plan: Plan) -> bool:
-    """Return whether this sum is compared with others over its list: an alignment's first sum without noise, or a
-    round.
-    """
+    """Return whether this sum's list is shared with others: an alignment's first sum without noise, or a round."""
     return required_survivors(plan) is not None or (plan.schema.followed and plan.noise is None)
 
 
@@ -109,7 +107,7 @@ def list_arguments(plan: Plan, agreed: Sequence[int] | None) -> dict[str, Any]:
     of their counts could be one client's.
 
     Raises:
-        LocalProtocolError: the round's list is not the one that this party signed in the earlier sum.
+        LocalProtocolError: the list is not the one that this party signed before.
     """
     among = required_survivors(plan)
     if among is None:
@@ -123,13 +121,10 @@ def list_arguments(plan: Plan, agreed: Sequence[int] | None) -> dict[str, Any]:
 
 
 def check_opening(plan: Plan, roster: secagg.Roster, opening: bytes) -> None:
-    """Refuse a server's first message that no client of this run would answer.
+    """Raise ``RemoteProtocolError`` for a first message that the roster's server did not sign for this plan and roster.
 
-    A party that builds its client on request calls this, so that an unsigned opening costs nothing. In protocols where
-    clients send first, ``session.client`` verifies the panel before it spends.
-
-    Raises:
-        RemoteProtocolError: the roster's server did not sign it for this plan and roster.
+    A party that builds its client on request calls this, so that an unsigned opening costs nothing. Where clients send
+    first, ``session.client`` verifies the panel before it spends.
     """
     require_plan(plan)
     require_roster(roster)

@@ -1,7 +1,7 @@
 """Strategies for columns of tables: odd values, and the containers that hold them.
 
-A container gives a column one type, which changes some values: a blank makes integers floats. A reader that decides by
-the column's type lets one record change the reading of others; :func:`held` reveals this.
+A container gives a column one type: a blank makes integers floats. A reader that decides by that type lets one record
+change the reading of others; :func:`held` reveals this.
 """
 
 from __future__ import annotations

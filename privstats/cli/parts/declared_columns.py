@@ -40,11 +40,7 @@ def declared(columns: Sequence[Column]) -> str:
 
 
 def read_columns(path: str | os.PathLike[str]) -> tuple[Column, ...]:
-    """Return the declaration in a file.
-
-    Raises:
-        SchemaError: it is no declaration, or a column is not declared yet.
-    """
+    """Return the declaration in a file; refuse an undeclared column."""
     try:
         tables = toml_tables(read_text(path))
     except TOMLDecodeError as error:

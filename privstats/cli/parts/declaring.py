@@ -1,7 +1,7 @@
 """Read the declaration of a table's columns for ``plan init`` from a public file, never from private records.
 
-From a private file only the header line is read: its column names are shown and written to ``columns.toml``. Kinds,
-values and classes come from that file once a person has filled it in, or from a fully public table.
+From a private file only the header line is read. Kinds, values and classes come from ``columns.toml``, once a person
+has filled it in, or from a fully public table.
 """
 
 from __future__ import annotations
@@ -138,8 +138,7 @@ def names_of(file: RecordFile, drop: Sequence[str] = ()) -> list[str]:
     """Return a table's column names without reading any record.
 
     Raises:
-        DataError: the first line may be a record, which is not shown; or the file is unreadable, or lacks a column to
-            exclude.
+        DataError: the first line may be a record, which is not shown; or the file does not fit.
     """
     from privstats.intake.column_names import place_of
     from privstats.intake.csv_lines import like_a_record

@@ -38,11 +38,7 @@ class HeadFile:
 
     @classmethod
     def of(cls, path: Path) -> HeadFile:
-        """Load a head or a personal head.
-
-        Raises:
-            HeadError: the file is neither, or damaged.
-        """
+        """Load a head or a personal head."""
         header = safetensors_metadata(read_bounded(path, HeadError, "save"))
         head = _load(path, header)
         return cls(head, header["version"], is_signed(path, HeadError, "save"))

@@ -61,7 +61,7 @@ class Dialect:
 def expanded(command: Callable[..., None]) -> Callable[..., None]:
     """Return the command with the fields of each dataclass that it accepts as options.
 
-    A parameter is annotated with the dataclass, or as ``Annotated[..., dataclass]`` where it was made at run time.
+    A dataclass made at run time is annotated as ``Annotated[..., dataclass]``.
     """
     hints = get_type_hints(command, include_extras=True)
     bundles = {name: bundle for name, hint in hints.items() if (bundle := _bundle_in(hint)) is not None}
@@ -111,11 +111,7 @@ def flags_of(names: Iterable[str]) -> str:
 
 
 def targets_of(course: Any, text: str | None) -> str | tuple[str, ...] | None:
-    """Return the outcomes that a course's plan names, or else ``text``, the value of ``--target``.
-
-    Raises:
-        PlanError: ``text`` is given, and the plan names several outcomes.
-    """
+    """Return the outcomes that a course's plan names, or else ``text``, the value of ``--target``."""
     plans = getattr(course, "priced", (course,))
     named: tuple[str, ...] = getattr(plans[-1].schema, "outcome_names", None) or ()
     if not named or (text is not None and len(named) == 1):

@@ -85,7 +85,7 @@ class Question:
 
 
 def values(part: Part, answers: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the answers as fields of a part of the plan."""
+    """Return the answers as fields of a part."""
     read = {
         each.name: each.read(answers[each.name]) for each in QUESTIONS if each.part == part and each.name in answers
     }

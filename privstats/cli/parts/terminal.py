@@ -79,7 +79,7 @@ def escape(text: str) -> str:
 
 
 def writable(paths: Iterable[Path], force: bool, *, makes: Path | None = None) -> None:
-    """Refuse, before the work begins, files that cannot be written.
+    """Refuse, before the work begins, files that exist without ``force``, or without a writable folder.
 
     Args:
         makes: a folder that :func:`folder_for` creates.
@@ -92,7 +92,7 @@ def writable(paths: Iterable[Path], force: bool, *, makes: Path | None = None) -
 
 
 def drawable(figure: Path | None) -> None:
-    """Refuse a picture that cannot be saved, before it is computed; it replaces an earlier one."""
+    """Refuse a picture that cannot be saved, before it is computed."""
     from privstats.inference.figures import check_format
 
     if figure is not None:
@@ -101,14 +101,7 @@ def drawable(figure: Path | None) -> None:
 
 
 def prepare(out: Path, *packages: str) -> None:
-    """Make the folder for a report before the work starts.
-
-    Args:
-        packages: of the report extra that the work needs; default all.
-
-    Raises:
-        MissingExtraError: they are not installed.
-    """
+    """Make the folder for a report before the work starts, and check the packages of the report extra."""
     from privstats.workflows import report
 
     report.require_extra(*packages)

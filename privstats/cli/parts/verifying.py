@@ -156,11 +156,7 @@ PassphraseFile: TypeAlias = Annotated[
 
 
 def identity_of(path: Path, passphrase_file: Path | None) -> ps.secagg.Identity:
-    """Return the identity in a file; prompts for a locked one's passphrase.
-
-    Raises:
-        LocalProtocolError: no private key, or the passphrase is missing or wrong.
-    """
+    """Return the identity in a file; prompts for a locked one's passphrase."""
     from privstats.files.locked_key import is_locked
 
     if passphrase_file is not None:

@@ -38,8 +38,7 @@ def answered(given: Mapping[str, Any], ask: Callable[[Question, Answers], Any] |
     """Return an answer to every open question: the given one, or the one that ``ask`` returns.
 
     Raises:
-        PlanError: an answer is missing, or other answers make it void.
-        PrivstatsError: an answer is out of its bounds.
+        PrivstatsError: an answer is missing, void or out of its bounds.
     """
     answers: Answers = {}
     missing = []
@@ -79,14 +78,7 @@ def check_answer(question: Question, value: Any, answers: Answers) -> None:
 
 
 def plan_from(path: Path, given: Mapping[str, Any], declared: Declaration | None, *, ask: bool) -> tuple[ps.Plan, str]:
-    """Return the plan that the answers make, and its text.
-
-    Args:
-        path: the plan's future file, for the command that repeats the answers.
-
-    Raises:
-        PrivstatsError: an answer is missing, duplicate or invalid.
-    """
+    """Return the plan that the answers make, and its text; ``path`` is for the command that repeats the answers."""
     read, fields = ({}, {}) if declared is None else (declared.answers, declared.fields)
     if twice := [question.option for question in QUESTIONS if question.name in read and question.name in given]:
         raise PlanError(f"the declared columns answer {', '.join(twice)}: leave these options out")
@@ -266,12 +258,7 @@ def _again(path: Path, answers: Answers, read: Answers) -> str:
 
 
 def columns_file(path: Path, file: RecordFile, drop: Sequence[str], *, ask: bool) -> str:
-    """Show a table's column names, and return a blank declaration of them.
-
-    Raises:
-        DataError: the file has no row of names.
-        Abort: a person does not want them written.
-    """
+    """Show a table's column names, and return a blank declaration of them once a person agrees."""
     from privstats.cli.parts.declared_columns import undeclared
     from privstats.cli.parts.declaring import names_of
 

@@ -55,8 +55,7 @@ _BETWEEN_SECONDS, _AT_ONCE = 1.0, 64  # requests of unregistered keys: each cost
 K = TypeVar("K")
 
 
-def _nothing() -> None:
-    """Do nothing, for a connection that no protocol has taken over yet."""
+def _nothing() -> None: ...
 
 
 @dataclass(frozen=True)
@@ -152,7 +151,7 @@ class ConnectionLimiter:
     def arrive(self, host: str) -> AdmittedConnection | None:
         """Register an accepted connection; return None where it is to be closed at once.
 
-        At a limit the oldest stranger is closed, or a random one where all are recent.
+        At a limit the oldest stranger is closed, or a random one among recent ones.
         """
         if (proxy := address_of(host)) in self._proxies:
             return self._proxied(proxy)

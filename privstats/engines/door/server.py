@@ -138,10 +138,7 @@ class DoorServer(uvicorn.Server):
 
 
 class _Tls(sslproto.SSLProtocol):
-    """asyncio's TLS with a buffer of 32 KiB, not 256, per connection.
-
-    Its write buffer size includes bytes not yet sent by the connection below.
-    """
+    """asyncio's TLS with a buffer of 32 KiB, not 256, per connection."""
 
     max_size = 32 << 10
 

@@ -43,9 +43,7 @@ def check_authority(path: Path, *, remedy: str = _ASK) -> datetime:
 def check_served(folder: Path) -> datetime:
     """Return the first end of ``ca.pem`` and ``server.pem``; refuse files that parties would refuse.
 
-    Raises:
-        PrivstatsError: a file is unreadable, invalid today or unrelated to the others; or ``server.pem`` does not name
-            127.0.0.1, which Flower's own programs use.
+    ``server.pem`` must also name 127.0.0.1, which Flower's own programs use.
     """
     authority, shown, key = (folder / name for name in ("ca.pem", "server.pem", "server.key"))
     ends = [check_authority(authority, remedy=_NEW)]
@@ -124,7 +122,6 @@ def _showing(shown: Path, key: Path) -> ssl.SSLContext:
 
 
 def _shake(server: ssl.SSLContext, client: ssl.SSLContext, host: str) -> None:
-    """Perform a full handshake in memory; raises as the client's end would."""
     up, down = ssl.MemoryBIO(), ssl.MemoryBIO()
     ends: Sequence[ssl.SSLObject] = (
         client.wrap_bio(down, up, server_hostname=host),

@@ -224,7 +224,6 @@ def _server() -> Callable[[], None]:
 
 
 def _executor() -> Callable[[], None]:
-    """Return Flower's executor, which forks programs from a loaded one."""
     name, pipe = os.environ.get(fork_server.PROGRAM), os.environ.get(WAKE_UP_PIPE)
     sleeper = {} if pipe is None else {"time": WakeUpPipe(Path(pipe))}
     replace("flwr.supercore.superexec.run_superexec", {_MONITOR: end_with, **sleeper})
@@ -253,7 +252,6 @@ def _child(module: str, name: str) -> Callable[[], None]:
 
 
 def _superlink() -> Callable[[], None]:
-    """Return Flower's SuperLink on two addresses; the environment names the parties' one."""
     name = "flwr.superlink.cli.flower_superlink"
     main = _child(name, "flower_superlink")
     fleet, home = os.environ[addresses.FLEET_ADDRESS], Path(os.environ[addresses.HOME])

@@ -84,13 +84,11 @@ class ForkedPrograms:
 def run_tasks(requests: int, program: Callable[[list[str]], object]) -> None:
     """Run each task in a fork of this process, until the executor has closed its end of the socket.
 
-    Loaded objects are frozen for the collector, and children end without freeing them, to save time.
+    Loaded objects are frozen for the collector, and children end without freeing them, to save time. No thread may run,
+    because a child would not have it.
 
     Args:
         program: runs one task with its arguments, in the child.
-
-    Raises:
-        PrivstatsError: a thread is running, which a child would not have.
     """
     if threading.active_count() > 1:
         raise PrivstatsError("a program with threads is not forked: what they hold would stay held in each child")

@@ -115,11 +115,10 @@ def run_plan(
 
     Args:
         home: the server's folder; by default that of the variable ``PRIVSTATS_HOME``.
-        open_seconds: how long the first step waits for parties.
-        step_seconds: how long every other step waits.
+        open_seconds, step_seconds: how long the first step, and every other step, waits for parties; at least 120.
 
     Raises:
-        PlanError: the folder holds a course, or a time is below 120 seconds.
+        PlanError: the folder holds a course, or a time is too short.
         TooFewAnswersError: a deadline passed with too few answers; nothing is lost, and the next call continues.
         AggregationError: the session ended without a sum.
         SessionEndedError: it ended before without a release.

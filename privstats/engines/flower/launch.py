@@ -212,8 +212,8 @@ def serve(
 
     Raises:
         InUseError: another process serves this folder.
-        PrivstatsError: a wrong version of Flower, a missing file, or an invalid address or port; or parties would
-            refuse the certificates: see :func:`~privstats.engines.flower.certificate_checks.check_served`.
+        PrivstatsError: a wrong version of Flower, or bad files, address or port; see
+            :func:`~privstats.engines.flower.certificate_checks.check_served`.
     """
     require_posix("privstats flower serve")
     check_version()
@@ -282,7 +282,7 @@ def _say_soon(say: Say, what: str, end: datetime) -> None:
 
 
 def _quoted(home: Path) -> str:
-    """Flower's node configuration is TOML: write a literal string."""
+    """Flower's node configuration is TOML."""
     text = str(home)
     if "'" in text or not text.isprintable():
         raise PrivstatsError("the party's folder must have a path without quotes and line breaks: move it")
@@ -312,7 +312,6 @@ def _environment(home: Path, runs: str) -> dict[str, str]:
 
 
 def _write_connection(flower: Path, name: str, port: int, authority: Path) -> None:
-    """Write the configuration by which ``flwr`` resolves this SuperLink's name."""
     connection = {"address": f"{addresses.LOOPBACK}:{port}", "root-certificates": str(authority)}
     atomic_write(flower / "config.toml", tomli_w.dumps({"superlink": {"default": name, name: connection}}).encode())
 

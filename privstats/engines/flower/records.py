@@ -34,7 +34,6 @@ def pack(word: str, data: bytes) -> RecordDict:
 
 
 def _form(data: bytes) -> tuple[str, tuple[int, ...], str]:
-    """Return an array's type, shape and serialisation."""
     return "uint8", (len(data),), _SERIAL
 
 

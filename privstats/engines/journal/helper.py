@@ -44,8 +44,8 @@ class JournaledHelper(PanelMember):
 
     **Exclude the home from backups and machine snapshots.** Restoring or copying it during a run makes two helpers with
     one box key, and answers to two lists reveal single clients. Once the key is bound, a home restored alone, or
-    copied, is refused; a completely restored machine is not detected. The run's sealing key is overwritten at its end,
-    but file systems and disks may retain old blocks.
+    copied, is refused; a completely restored machine is not detected. Disks may retain old blocks of the overwritten
+    sealing key.
 
     Guarantee: an answer is made once, and sent only after box key and pieces are removed from disk; it is on disk
     before it is sent, so it is repeated and never made for another list. After the end stated in its offer it answers

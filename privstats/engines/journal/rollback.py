@@ -3,7 +3,7 @@
 A machine resumed from a backup is dangerous, because another copy may have answered another list. One counter is next
 to the folder, in ``<folder>.counts``; another, in the user's state folder, survives a restored party folder. Writes go
 journal, near counter, outer counter, message: no kill makes a counter exceed the journal's count, and every sent
-message is counted. The inode detects a copied journal. Restoring a complete disk is not detected.
+message is counted. Restoring a complete disk is not detected.
 """
 
 from __future__ import annotations

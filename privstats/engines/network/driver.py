@@ -237,7 +237,6 @@ class _Step:
         self.progress = context.progress("", (), {}, self._queue)
 
     def wait(self) -> None:
-        """Ask and receive until all have answered or refused for good, or the deadline has passed."""
         while True:
             self._ask()
             for node, request, reply in self._queue.replies():
@@ -264,7 +263,6 @@ class _Step:
         context.watch(self.progress)
 
     def _wanted(self) -> frozenset[int]:
-        """Return the step's missing parties, and those asked in addition."""
         awaited = (peer for peer in self._server.outbox.clients if self._server.awaits(peer))
         return self._server.waiting_for.union(awaited)
 

@@ -106,10 +106,9 @@ class Host:
         return Ended(tuple(releases), self._sentence(releases))
 
     def give_up(self) -> str:
-        """End the current round's session without a sum; the next run notifies its clients and continues the course.
+        """End the current round's session without a sum, and return a sentence for the operator.
 
-        Returns:
-            A sentence for the operator.
+        The next run notifies its clients and continues the course.
 
         Raises:
             NothingToResumeError: no round is open.
@@ -189,7 +188,6 @@ class Host:
         return folder.begun and not (folder.home / "journal" / "snapshot").exists()
 
     def _announcing(self, folder: RoundFolder) -> OutgoingAnnouncement:
-        """Return a round's announcement; for a plan alone only its digest."""
         above, kind = self.folder, self.folder.kind
         files = {place: above.outcome_bytes(place) for place in range(folder.place)}
         values = {} if kind.single or folder.plan.published is None else folder.plan.published.read()

@@ -270,7 +270,6 @@ def _remedy(error: BaseException) -> str:
 
 
 def _pair(folder: RoundFolder, loaded: Any) -> tuple[Any, Any]:
-    """Return X and y; batches have no y."""
     if isinstance(loaded, RecordFile):
         return records_in(loaded, folder.plan.schema, folder.plan.unreadable)
     return loaded if isinstance(loaded, tuple) and len(loaded) == 2 else (loaded, None)
@@ -375,6 +374,5 @@ def _require(course: Course, who: str, remedy: str) -> None:
 
 
 def _mu(course: Course, adjacency: Adjacency) -> float:
-    """Return one record's mu over all rounds."""
     noisy = [(plan.schema, plan.noise) for plan in course.priced if plan.noise is not None and not plan.noise.pure]
     return math.hypot(*(joint_mu(schema, noise.sigma, adjacency) for schema, noise in noisy))

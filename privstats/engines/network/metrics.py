@@ -176,7 +176,6 @@ def _handler(home: Path) -> type[BaseHTTPRequestHandler]:
             self.end_headers()
             self.wfile.write(body)
 
-        def log_message(self, *_: object) -> None:
-            """Log no request."""
+        def log_message(self, *_: object) -> None: ...
 
     return Handler

@@ -133,7 +133,6 @@ class Party:
         return statements.sign_reply(self.folder.identity, publics.index(public), question, code)
 
     def _round(self, envelope: Envelope) -> RoundFolder:
-        """Return a message's round folder, after its plan was verified to follow."""
         if envelope.signed is not None:
             return self._admitted(envelope, envelope.signed)
         if envelope.kind in ANNOUNCED:
@@ -156,7 +155,6 @@ class Party:
         return admitted
 
     def _require_same(self, announcement: RoundAnnouncement, place: int) -> None:
-        """Refuse another course or roster, and a round that the course does not have."""
         folder = self.folder
         for code, theirs, ours in (
             (f"wrong_{folder.noun}", announcement.course, bytes.fromhex(folder.digest)),
@@ -169,7 +167,6 @@ class Party:
             raise Declined("damaged", f"the course has no round {place} with this announcement")
 
     def _followed(self, announcement: RoundAnnouncement, signed: SignedAnnouncement) -> RoundFolder:
-        """Admit a new round, store its plan, and give up unfinished rounds before it."""
         folder = self.folder
         for place, outcome in enumerate(announcement.outcomes):
             self._check_outcome(place, outcome, signed.releases.get(place))
@@ -191,7 +188,6 @@ class Party:
         return round_folder
 
     def _check_outcome(self, place: int, outcome: bytes, file: bytes | None) -> None:
-        """Compare a round's outcome with the one shown before; verify and store a new one."""
         folder = self.folder
         if folder.has_outcome(place):
             if digest_of(folder.outcome_bytes(place)) != outcome:
@@ -348,7 +344,6 @@ class RoundParty:
     }
 
     def _checked(self, data: bytes) -> bytes:
-        """Return the opening without its header, which must be this session's."""
         try:
             theirs, rest = statements.Header.read(data)
         except LocalProtocolError as error:

@@ -116,7 +116,6 @@ def _replaceable(script: Path, untouched: bytes) -> bool:
 
 
 def _arguments(file: RecordFile, home: Path) -> str:
-    """Return the call's arguments, with the path relative to the party's folder."""
     path = Path(file.path).absolute()
     near = path.relative_to(home) if path.is_relative_to(home) else path
     arguments: dict[str, object] = {"target": file.target, "split": file.split}

@@ -94,7 +94,6 @@ def renew(old: Path, new: Path, *, untouched: bytes, unfinished: bool = False) -
 
 
 def _check_next(documents: FolderDocuments, roster: Roster, new: Path) -> None:
-    """Refuse a run with the old name, or in which the identity has another role."""
     if roster.run == documents.roster.run:
         raise LocalProtocolError(
             f"{new}/roster.toml has the run name of the old folder: make the next one with `privstats roster renew`"

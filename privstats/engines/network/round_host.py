@@ -123,10 +123,7 @@ class RoundHost:
             return self._without_panel(context, lack.missing)
 
     def give_up(self) -> str:
-        """End the session on purpose; the next run notifies its clients.
-
-        Returns:
-            A sentence for the operator.
+        """End the session on purpose, and return a sentence for the operator; the next run notifies its clients.
 
         Raises:
             SessionEndedError: it ended before.
@@ -157,7 +154,6 @@ class RoundHost:
         )
 
     def _make_room(self, nodes: NodeMap) -> None:
-        """Refuse to overwrite an unfinished session; remove the files of one that has ended."""
         journal, history = self.folder.home / "journal", SessionHistory(self.folder.home)
         if (journal / "snapshot").exists() and nodes.session not in ("", self._session):
             if history.of(nodes.session) is None:

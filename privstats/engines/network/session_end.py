@@ -81,9 +81,7 @@ class SessionEnd:
         return "uncharged"
 
     def _keep(self, server: JournaledServer, ended_session: EndedSession) -> EndedSession:
-        """Store signed statements while the journal holds them, then the session's end; only then remove the
-        journal.
-        """
+        """The journal is removed last, because it holds the signed statements."""
         offers = () if server.panel is None else tuple(offer.encode() for offer in server.panel.offers)
         if len(ended_session.survivors) < len(self.folder.roster):  # some client may be in no sum
             KeptStatements(self.folder.home).add(server.statements, offers)
