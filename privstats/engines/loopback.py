@@ -66,11 +66,11 @@ def run(
 ) -> Outcome:
     """Run one session from start to sum, then send its end to excluded clients.
 
-    A client that ended before its upload is discarded, which refunds a ledger's spend.
+    A client that ended before its upload is discarded, which refunds its spend.
 
     Args:
         server, clients, helpers: fresh machines, plain or journaled; clients by roster index, helpers by panel index.
-        dropouts: per step of the server, the clients that vanish before they send that step's message.
+        dropouts: per step, the clients that vanish before they send that step's message.
         order: the order of the clients in every step; default by index.
         progress: called with step, clients done and number of clients.
 

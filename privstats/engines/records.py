@@ -168,8 +168,7 @@ class RecordLog:
     def mend(self, known: int) -> None:
         """Rewrite the records after the first ``known`` ones, up to the first damaged one; drop the rest.
 
-        Use it where peers hold answers to the known records only. After a power cut or a failed wait for the disk,
-        later records may be lost.
+        Use it only where peers hold answers to the known records alone.
         """
         tail = self.tail(known)
         if tail.present == known and tail.size:

@@ -1,8 +1,8 @@
 """Charge a session to a ledger: record the spend before noise is drawn, and its end before anything is sent.
 
-Every call that spends privacy requires a charge, or the word "uncharged": without a record, two fits on the same
-records would add up unnoticed. Experiments in one process (``simulate``, ``sweep``, ``aggregate_unmasked``) charge
-nothing. The ledger records the upload's SHA-256, so that of two machines under one spend only one can send.
+Every call that spends privacy requires a charge, or the word "uncharged"; only experiments in one process
+(``simulate``, ``sweep``, ``aggregate_unmasked``) charge nothing. The ledger records the upload's SHA-256, so that of
+two machines under one spend only one can send.
 """
 
 from __future__ import annotations
@@ -92,8 +92,7 @@ def charged(plan: Plan, charge: Account | None, run: bytes, make: Callable[[], _
     """Spend first, then call ``make``, which draws the noise; a crash in between loses a release, never its record.
 
     An abort is finished like a release, because it depends on the drawn noise: repeatable aborts under one spend would
-    be an oracle with fresh noise per query. Concurrent calls share the spend and draw separate noise; the first to end
-    is the release, and the others are refused.
+    be an oracle with fresh noise per query. Of concurrent calls under one spend only the first to end is released.
 
     Raises:
         LedgerError: as for ``spend``; or the spend has ended meanwhile. The error does not contain the discarded

@@ -44,7 +44,7 @@ class Contribution:
 
     Two sums with identical noisy vectors, one without a client, differ by that client's vector under one share of noise
     instead of all. So a session that aborted after the upload counts as released, and a retry needs a new contribution.
-    It cannot be copied or pickled, and only the process that built it may use it.
+    A contribution cannot be copied or pickled, and only the process that built it may use it.
 
     Args:
         reproducible: the vector holds noise that others may know.

@@ -1,8 +1,7 @@
 """Turn the unmasked sum into a release: add the noise still due, in the ring, then lift and check.
 
 Central noise is added before the centre lift: near the wrap the lift turns one grid step into 2^bits, which later noise
-would not hide, and one malicious client can move an entry there. The plausibility check follows the noise for that
-reason too.
+would not hide, and one malicious client can move an entry there.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Strategies for schemas, records, partitions, plans, and clients that drop out.
 
-Values are drawn at the edges of bounds. Plans are small, so that a test can run them in full.
+Values are drawn at the edges of bounds; plans are small.
 """
 
 from __future__ import annotations

@@ -55,7 +55,8 @@ _BETWEEN_SECONDS, _AT_ONCE = 1.0, 64  # requests of unregistered keys: each cost
 K = TypeVar("K")
 
 
-def _nothing() -> None: ...
+def _nothing() -> None:
+    """Do nothing."""
 
 
 @dataclass(frozen=True)

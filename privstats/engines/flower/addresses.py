@@ -46,8 +46,8 @@ App: TypeAlias = Callable[[Scope, Receive, Send], Awaitable[None]]
 class FleetOnly:
     """An ASGI app that serves all of Flower on one port of this machine, and the fleet interface alone elsewhere.
 
-    It checks the port that accepted the connection, which no header changes. So a local proxy exposes nothing more, as
-    long as it forwards to the fleet's port.
+    The app checks the port that accepted the connection, which no header changes. So a local proxy exposes nothing
+    more, as long as it forwards to the fleet's port.
 
     Attributes:
         fleet: the app behind :class:`~privstats.engines.flower.node_authentication.NodeAuthentication`.

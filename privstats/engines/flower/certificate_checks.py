@@ -33,7 +33,7 @@ _OTHER_NAME = frozenset({62, 64})  # X509_V_ERR_HOSTNAME_MISMATCH, _IP_ADDRESS_M
 
 
 def check_authority(path: Path, *, remedy: str = _ASK) -> datetime:
-    """Return the end of the last certificate of ``ca.pem``; at least one must be valid today."""
+    """Return the last expiry time of the certificates in ``ca.pem``; at least one must be valid today."""
     held, today = pem_certificates(path, remedy), datetime.now(UTC)
     if not any(one.not_valid_before_utc <= today <= one.not_valid_after_utc for one in held):
         _check_period(path, max(held, key=lambda one: one.not_valid_after_utc), remedy)
@@ -41,7 +41,7 @@ def check_authority(path: Path, *, remedy: str = _ASK) -> datetime:
 
 
 def check_served(folder: Path) -> datetime:
-    """Return the first end of ``ca.pem`` and ``server.pem``; refuse files that parties would refuse.
+    """Return the first expiry time of ``ca.pem`` and ``server.pem``; refuse files that parties would refuse.
 
     ``server.pem`` must also name 127.0.0.1, which Flower's own programs use.
     """
@@ -59,7 +59,7 @@ def check_served(folder: Path) -> datetime:
 
 
 def check_shown(superlink: str, authority: Path) -> datetime | None:
-    """Return the end of a SuperLink's certificate; None where nothing answers.
+    """Return the expiry time of a SuperLink's certificate; None where nothing answers.
 
     Raises:
         PrivstatsError: a bad address, a server without TLS, or a refused certificate, with the reason.

@@ -1,8 +1,7 @@
 """Certificates for TLS: an authority's certificate, the server's certificate and key; a node's key pair.
 
-The authority's own key signs once and is discarded, so it can sign no other server. Before the certificates expire,
-write new ones ``after`` the old: the new ``ca.pem`` holds both authorities, so parties change one by one and the server
-last.
+The authority's own key signs once and is discarded, so it can sign no other server. New certificates ``after`` old ones
+include the old authorities, so parties change one by one and the server last.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """The programs that Flower starts by name: Flower's own entry points, with our app in place of any shipped code.
 
 Otherwise the code in a run's bundle would run with the rights of the node, or of the SuperLink. Two guards are each
-sufficient: replaced loaders, and an audit hook that refuses to open, import or execute anything below ``FLWR_HOME``. A
-replacement on a wrong name would have no effect, so a missing name stops the program. The hook covers the event
-``import``, because loading a compiled module opens no file that Python sees.
+sufficient: replaced loaders (a missing name stops the program), and an audit hook that refuses to open, import or
+execute anything below ``FLWR_HOME``. The hook covers the event ``import``, because loading a compiled module opens no
+file that Python sees.
 """
 
 from __future__ import annotations
@@ -163,7 +163,8 @@ def pin_server() -> Callable[[], None]:
     return main
 
 
-def _nothing(*_: object, **__: object) -> None: ...
+def _nothing(*_: object, **__: object) -> None:
+    """Do nothing, in place of the function that unpacks a bundle."""
 
 
 def _load_client_app(*_: object, **__: object) -> Callable[..., object]:

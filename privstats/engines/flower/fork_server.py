@@ -1,7 +1,7 @@
 """A fork server for Flower's client or server program: loaded once, it forks for each message or run, which is cheaper.
 
 The server opens no folder, holds no key and no connection, and makes no generator: only the child does, which ends with
-its task. A generator made before a fork refuses afterwards.
+its task.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ def run_tasks(requests: int, program: Callable[[list[str]], object]) -> None:
 def _task(lines: BinaryIO, line: bytes, program: Callable[[list[str]], object]) -> None:
     """The child leaves the socket to its parent: if that dies, the executor must see it.
 
-    Exit functions run, so that a party's temporary folder of records is removed.
+    Exit functions remove a party's temporary folder of records.
     """
     lines.close()
     try:

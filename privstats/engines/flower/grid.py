@@ -1,7 +1,7 @@
 """A transport over Flower's Grid: the online nodes, a message to one of them, and the answers that have arrived.
 
-Flower loads a reply before its size can be checked, so this module counts each reply's bytes while they are loaded: a
-too large one costs no other.
+Flower loads a reply before its size can be checked, so this module counts each reply's bytes while they are loaded. A
+reply that is too large does not affect the others.
 """
 
 from __future__ import annotations
@@ -103,10 +103,10 @@ class GridTransport:
         return sorted(node.node_id for node in nodes)
 
     def push(self, node: int, kind: MessageKind, data: bytes, *, ttl: float) -> str:
-        """Send one message, unless Flower drops it after ``ttl`` seconds.
+        """Send one message, which Flower drops after ``ttl`` seconds.
 
         Returns:
-            Its id. A message that Flower did not accept is answered as from an unavailable node.
+            The message's id. A message that Flower did not accept is answered as from an unavailable node.
         """
         message = Message(records.pack(kind, data), node, records.MESSAGE_TYPE, ttl=ttl)
         name = next(iter(self._grid.push_messages([message])), None) or _NOT_TAKEN

@@ -1,7 +1,7 @@
 """Run a plan between the rounds of another Flower app: its own ``ServerApp``, ``ClientApp`` and nodes.
 
 :func:`join` adds one handler to the client app; :func:`run_plan` returns the release inside the app's ``main``. The app
-only carries bytes, in messages of the type ``query.privstats``; its mods see what the server sees.
+carries messages of the type ``query.privstats``; its mods see what the server sees.
 
 Not protected: the messages of the app's own rounds, which no masks cover and no ledger counts; and a party with a node
 that runs code shipped by others (``flwr run``), because that code can read the party's folder and its records.

@@ -202,7 +202,7 @@ def serve(
         certificates: a folder with ``ca.pem``, ``server.pem`` and ``server.key``; ``server.pem`` names both the
             parties' host and 127.0.0.1, which Flower's own programs use.
         address: ``HOST:PORT`` on which parties reach the fleet interface, and no other.
-        control_port: port of 127.0.0.1 for ``flwr``. It has no login: any user with an account on this machine may use
+        control_port: port of 127.0.0.1 for ``flwr``, without a login: any user with an account on this machine may use
             it.
         metrics_port: port of 127.0.0.1 for ``/metrics``, if any.
         say: called with messages; the SuperLink's own log goes to stderr.

@@ -1,7 +1,7 @@
 """Poll less often and wait less: a node for messages, and the SuperLink for expired tasks.
 
-A step waits for the slowest of n nodes, each of which sleeps 3 s in Flower. Here the first wait after a message is
-short and grows by half: a message waits for at most a third of the time since the last one.
+Flower's node sleeps 3 s. Here the first wait after a message is short and grows by half: a message waits for at most a
+third of the time since the last one.
 """
 
 from __future__ import annotations

@@ -30,11 +30,11 @@ _SERVER = "server"
 class JournaledClient(JournalBase):
     """A :class:`~privstats.secagg.Client` that can be killed at any moment and resumed.
 
-    Its state is on disk before an answer is sent. The last answer, with the hash of its question, replaces the state
-    before it is sent: the resumed client repeats it and refuses other messages, so it never unmasks twice.
+    The client's state is on disk before an answer is sent. The last answer, with the hash of its question, replaces the
+    state before it is sent: the resumed client repeats it and refuses other messages, so it never unmasks twice.
 
-    A journal that was restored from a backup, or copied, is refused until the client has ended. A counter in the user's
-    state folder extends this to a complete restored folder, for named runs. Not detected: a completely restored disk,
+    A journal that was restored from a backup, or copied, is refused until the client has ended. For named runs a
+    counter in the user's state folder also detects a restored party folder. Not detected: a completely restored disk,
     or a folder without its own state folder.
 
     Made with :meth:`create`, :meth:`resume` or :meth:`resume_or_create`.

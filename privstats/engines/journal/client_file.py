@@ -24,9 +24,9 @@ from privstats.secagg.wire import HiddenRepr
 class Saved(HiddenRepr, msgspec.Struct, frozen=True, omit_defaults=True):
     """A client's sealed state; without a state the client has ended, and its last answer may remain.
 
-    ``receipt`` and ``agreement`` are not secret and stay. After ``until`` a sent report is useless, because its box
-    keys have ended. ``charged`` requires ``on_upload`` before an upload; older files rely on the machine's flag.
-    ``mark`` identifies this copy. ``known_noise`` marks noise that others may know, as in a simulation.
+    ``receipt`` and ``agreement`` are not secret and stay. After ``until`` a sent report's box keys have ended.
+    ``charged`` requires ``on_upload`` before an upload. ``mark`` identifies this copy. ``known_noise`` marks noise that
+    others may know.
     """
 
     state: bytes
@@ -53,7 +53,6 @@ class ClientFile:
     """The file of one client's journal; made with :meth:`held`.
 
     Args:
-        key: 32 bytes under which it is sealed.
         lock: a handle that holds its lock; -1 without one.
         outside: the counter in the user's state folder.
     """

@@ -39,8 +39,8 @@ class _End(HiddenRepr, msgspec.Struct, frozen=True):
 class JournaledHelper(PanelMember):
     """A :class:`~privstats.secagg.Helper` that can be killed at any moment and resumed.
 
-    Made with :meth:`offer` or :meth:`resume`. Its home has a subdirectory per run; markers of ended runs stay, so a run
-    is never offered twice.
+    Made with :meth:`offer` or :meth:`resume`. The helper's home has a subdirectory per run; markers of ended runs stay,
+    so a run is never offered twice.
 
     **Exclude the home from backups and machine snapshots.** Restoring or copying it during a run makes two helpers with
     one box key, and answers to two lists reveal single clients. Once the key is bound, a home restored alone, or

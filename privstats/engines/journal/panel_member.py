@@ -133,12 +133,7 @@ def run_of(home: str | os.PathLike[str], roster: Roster) -> Path:
 
 
 class PanelMember(JournalBase):
-    """One member's files of one run, under a lock.
-
-    Args:
-        place: the run's directory, in the member's home.
-        key: 32 bytes under which its contents are sealed.
-    """
+    """One member's files of one run, under a lock; ``place`` is the run's directory, sealed under ``key``."""
 
     _LASTS: ClassVar[str]
     """The file that stays in the run's directory after its box key and shows that the run is known."""

@@ -116,8 +116,7 @@ class Counter:
     def require_newest(self, mark: Mark, place: Path, role: str, since: str) -> None:
         """Refuse a restored or copied journal by ``RestoredError``; write the count that a kill prevented.
 
-        Args:
-            place, role, since: journal, machine and event, for the error.
+        ``place``, ``role`` and ``since`` are for the error.
         """
         if self.is_older(mark):
             raise RestoredError(
@@ -147,9 +146,7 @@ class Counter:
 def outside_of(role: str, session: bytes, who: bytes = b"") -> Outside | None:
     """Return one machine's counter in the user's state folder; None for a session without a name.
 
-    Args:
-        session: as :func:`~privstats.secagg.machines.session_id` names it.
-        who: distinguishes the machines of one role.
+    ``who`` distinguishes the machines of one role.
     """
     if not session:
         return None

@@ -71,7 +71,6 @@ class Segments:
     """The records since a snapshot, and those before it that its state names.
 
     Args:
-        key: 32 bytes under which records are sealed.
         live: number of the segment that is appended to.
         closed: segments to read before it, with their record counts.
         earlier: the journal predates segments: a single log, and no mark.

@@ -267,8 +267,7 @@ class JournaledServer(PartSums):
     ) -> list[RemoteProtocolError | None]:
         """Receive a group of messages with one wait for the disk; all accepted ones are then on disk.
 
-        Send no answer earlier, because a refusal may depend on another message of the group. :attr:`outbox` holds
-        messages for others.
+        Send no answer earlier, because a refusal may depend on another message of the group.
 
         Args:
             items: sender and message, in order of arrival.

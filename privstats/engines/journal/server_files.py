@@ -33,8 +33,8 @@ _SNAPSHOT_SHARE = 10
 class Snapshot(HiddenRepr, msgspec.Struct, frozen=True, omit_defaults=True):
     """A server's sealed state, the release's noise seed, and the number of the segment that continues it.
 
-    ``mark`` identifies this copy. ``closed`` lists earlier segments to read, with record counts. Unless ``segmented``,
-    the log of its generation continues it. ``known_noise`` lists clients with noise that others may know.
+    ``mark`` identifies this copy. ``closed`` lists earlier segments, with record counts. Unless ``segmented``, a log
+    continues it. ``known_noise`` lists clients with noise that others may know.
     """
 
     generation: int
@@ -90,9 +90,7 @@ class ServerFiles:
     def new(cls, directory: Path, key: bytes, counter: Counter, largest: int) -> ServerFiles:
         """Return a new session's files with a fresh seed; the journal begins with :meth:`replace`.
 
-        Args:
-            key: 32 bytes under which they are sealed.
-            largest: bytes of the session's largest message.
+        ``largest`` is the size of the session's largest message, in bytes.
         """
         remove_all(directory)
         seed = os.urandom(SEED_BYTES)

@@ -53,7 +53,7 @@ class FolderDocuments:
 
     @classmethod
     def read(cls, home: str | os.PathLike[str]) -> FolderDocuments:
-        """Read them, and write nothing; raises as :func:`check_modes` and :func:`read_documents`."""
+        """Read a folder's documents, and write nothing; raises as :func:`check_modes` and :func:`read_documents`."""
         place = Path(home).absolute()
         check_modes(place)
         return FolderDocuments(place, *read_documents(place), Identity.load(place / "identity.pem"))
@@ -137,7 +137,7 @@ def session_name(plan: Plan, roster: Roster) -> str:
 def check_modes(home: Path) -> None:
     """Refuse a folder that other accounts can list, or with files that they can read or change.
 
-    Its documents are checked first: changing access rights of a wrong folder, such as ``/``, does harm.
+    The folder's documents are checked first: changing access rights of a wrong folder, such as ``/``, does harm.
     """
     try:
         _require_documents(home)

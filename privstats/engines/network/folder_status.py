@@ -1,6 +1,6 @@
 """A folder's state: its run, round and step, the missing parties and since when, and where it resumes.
 
-It opens no journal, ledger or records, and changes nothing.
+This module opens no journal, ledger or records, and changes nothing.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Run the server's folder: the next plan, its session, its release on disk, and so on, through any kill.
 
-Each round's folder has its own plan, run name and journal. A party refuses a second plan or release for a round, so a
-server cannot try weights on it. A restarted server reads a round's plan from disk, because recomputed eigenvectors
-differ in their last digits.
+A party refuses a second plan or release for a round, so a server cannot try weights on it. A restarted server reads a
+round's plan from disk, because recomputed eigenvectors differ in their last digits.
 """
 
 from __future__ import annotations
@@ -172,7 +171,7 @@ class Host:
         return folder
 
     def _host(self, folder: RoundFolder) -> RoundHost:
-        """The seed of noise that all rounds share must be on disk before the first."""
+        """The seed of noise that all rounds share must be on disk before the first round."""
         if folder.totals is not None and self.folder.rounds == (0,):
             folder.totals.seed()
         return RoundHost(folder)

@@ -1,7 +1,7 @@
 """Measure a party's records: its ``load`` function, one measurement, and the sums stored for the session.
 
-It runs the party's own ``records.py`` and no code from the network. Stored sums are sealed, and belong to one plan,
-account and text of that file. A plan for persons needs an id per row in every round.
+This module runs the party's own ``records.py`` and no code from the network. Stored sums are sealed, and belong to one
+plan, account and text of that file. A plan for persons needs an id per row in every round.
 
 A split holds records out by their own features, so replacing a record may move it into or out of the sums. Under
 replace-one a split is refused where the noise does not hide one record more or less.

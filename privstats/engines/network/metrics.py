@@ -176,6 +176,7 @@ def _handler(home: Path) -> type[BaseHTTPRequestHandler]:
             self.end_headers()
             self.wfile.write(body)
 
-        def log_message(self, *_: object) -> None: ...
+        def log_message(self, *_: object) -> None:
+            """Log no request."""
 
     return Handler

@@ -102,7 +102,8 @@ class _AllRecords:
     def part(self, folder: RoundFolder) -> Part:
         return RecordsPart(folder)
 
-    def settle(self, folder: Folder, ended: Mapping[int, bytes], say: Callable[[str], None]) -> None: ...
+    def settle(self, folder: Folder, ended: Mapping[int, bytes], say: Callable[[str], None]) -> None:
+        """Do nothing."""
 
     def obsolete_rounds(self, folder: Folder, place: int) -> Collection[int]:
         return [each for each in folder.rounds if each != place]

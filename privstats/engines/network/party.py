@@ -1,8 +1,9 @@
 """A party: one folder, and an answer to every message; it computes each round's plan itself before it takes part.
 
-It joins only rounds that follow from the releases it was shown. The privacy guarantee does not rest on that: a server
-that invents releases can choose plans that follow. Only codes and the machines' answers are sent; error texts go to the
-party's own operator. A party proves its index by a signature over opening and answer; the sum does not rely on it.
+A party joins only rounds that follow from the releases it was shown. The privacy guarantee does not rest on that check:
+a server that invents releases can choose plans that follow. Only codes and the machines' answers are sent; error texts
+go to the party's own operator. A party proves its index by a signature over opening and answer; the sum does not rely
+on it.
 """
 
 from __future__ import annotations

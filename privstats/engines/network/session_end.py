@@ -120,7 +120,7 @@ class EndedSession(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     panel: tuple[str, ...] = ()
 
     def sentence(self, host: str) -> str:
-        """Return a sentence about it, for an operator."""
+        """Return a sentence about this end, for an operator."""
         if not self.release:
             return f"this session ended on {self.ended} without a sum: {self.why}"
         parties = ", ".join(map(str, self.survivors))

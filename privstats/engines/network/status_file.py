@@ -1,7 +1,7 @@
 """The state of a folder's session on disk, ``status.json``: for the operator's questions, and for no decision.
 
-It holds no message content, and the session continues if it cannot be written. One process per folder holds a lock
-(``.joined``, ``.served``) that ends with it.
+The file holds no message content, and the session continues if it cannot be written. One process per folder holds a
+lock (``.joined``, ``.served``) that ends with it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The files that the coordinator distributes: the carrier's app, and folders for server, parties and helpers.
 
-They hold no key. :func:`simulated_study` is the exception: its reader has every key, so its roster is labelled, and
-network nodes refuse such folders.
+These files hold no key. :func:`simulated_study` is the exception: a reader of its folders has every key, so its roster
+is labelled, and network nodes refuse such folders.
 """
 
 from __future__ import annotations
