@@ -92,7 +92,7 @@ def charged(plan: Plan, charge: Account | None, run: bytes, make: Callable[[], _
     """Spend first, then call ``make``, which draws the noise; a crash in between loses a release, never its record.
 
     An abort is finished like a release, because it depends on the drawn noise: repeatable aborts under one spend would
-    be an oracle with fresh noise per query. Of concurrent calls under one spend only the first to end is released.
+    be an oracle with fresh noise per query. Only the first of concurrent calls under one spend is released.
 
     Raises:
         LedgerError: as for ``spend``; or the spend has ended meanwhile. The error does not contain the discarded
