@@ -60,7 +60,7 @@ CHARGED_BEFORE: Final = "uncharged"
 
 
 def charge_of(plan: Plan, charge: Charging) -> Account | None:
-    """Return the account to charge, or None.
+    """Return the account to charge; None for ``"uncharged"``, and for a plan without DP that names no account.
 
     Raises:
         LedgerError: a plan with DP and neither an account nor ``"uncharged"``, or another value.

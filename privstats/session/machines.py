@@ -85,9 +85,7 @@ class Contribution:
         return self._vector.reproducible
 
     def check(self, plan: str) -> None:
-        """Refuse a used contribution (``LocalProtocolError``) or another plan's (``DataError``), before anything is
-        spent.
-        """
+        """Refuse a used contribution (``LocalProtocolError``) or another plan's (``DataError``)."""
         if self._plan != plan:
             raise DataError("the contribution was made under another plan; make one with session.contribution")
         if self._used:

@@ -134,9 +134,7 @@ def check_opening(plan: Plan, roster: secagg.Roster, opening: bytes) -> None:
 
 
 def panel_argument(plan: Plan, panel: secagg.Panel | None, roster: secagg.Roster) -> dict[str, secagg.Panel]:
-    """Verify that the panel is the plan's, with offers signed for this plan and run; return it as an argument for
-    machines.
-    """
+    """Return the panel as an argument for machines; refuse one not signed for this plan and run."""
     kind = protocol_of(plan.masking).machines.panel
     if panel is None:
         if kind is None:

@@ -94,7 +94,7 @@ def facts_of(opened: HeadFile) -> dict[str, Any]:
 
 
 def against_plan(promise: Provenance, expected: Plan | Course) -> str:
-    """Verify that the head comes from this plan, or from this course's first session."""
+    """Return the verdict whether the head comes from this plan, or from this course's first session."""
     plan = begins(expected)
     if promise.plan is None:
         return f"{NO}the file names no plan"
@@ -105,7 +105,7 @@ def against_plan(promise: Provenance, expected: Plan | Course) -> str:
 
 
 def against_key(path: Path, words: str) -> str:
-    """Verify that this key signed the file."""
+    """Return the verdict whether this key signed the file."""
     key = key_of(words, HeadError)
     try:
         _load(path, safetensors_metadata(read_bounded(path, HeadError, "save")), key)
@@ -115,7 +115,7 @@ def against_key(path: Path, words: str) -> str:
 
 
 def against_releases(opened: HeadFile, releases: list[Release]) -> str:
-    """Verify that the file agrees with the releases, and that the head scores as one fitted on them."""
+    """Return the verdict whether the file agrees with the releases, and the head scores as one fitted on them."""
     claimed, actual = opened.provenance, Provenance.of(releases, opened.provenance.course)
     if actual.exact is False:  # values that a fit treated as public are not in its releases
         actual = msgspec.structs.replace(actual.of_rows(claimed.multiplicity), assumed_public=claimed.assumed_public)

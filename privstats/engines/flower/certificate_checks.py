@@ -1,5 +1,4 @@
-"""Check that TLS will work before Flower starts, which would otherwise end in a traceback, or serve what no node
-accepts.
+"""Check that TLS will work before Flower starts.
 
 Periods are read from the files first, because OpenSSL's errors name neither file nor day.
 """

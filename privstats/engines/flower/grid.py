@@ -66,9 +66,7 @@ def _loading(most: int) -> Iterator[_Batch]:
 
 
 def counted(pull_objects: Callable[..., T], object_ids: list[str], pull_object_fn: Callable[[str], bytes]) -> T:
-    """Replace Flower's ``pull_objects``, which it calls once per reply: raise ``ObjectPullError`` for a too large
-    one.
-    """
+    """Replace Flower's ``pull_objects``, called once per reply: raise ``ObjectPullError`` for an oversized reply."""
     batch = _BATCH.get()
     if batch is None:
         return pull_objects(object_ids, pull_object_fn)

@@ -115,7 +115,7 @@ def run_plan(
 
     Args:
         home: the server's folder; by default that of the variable ``PRIVSTATS_HOME``.
-        open_seconds, step_seconds: how long the first step, and every other step, waits for parties; at least 120.
+        open_seconds, step_seconds: seconds that the first step, and every other step, waits for parties; at least 120.
 
     Raises:
         PlanError: the folder holds a course, or a time is too short.

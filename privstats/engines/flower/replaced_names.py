@@ -78,8 +78,7 @@ def is_tested(module: str, name: str) -> bool:
 
 
 def replace(module: str, names: Mapping[str, object]) -> Any:
-    """Replace names in one of Flower's modules; refuse a missing or different name, because replacing it may have no
-    effect.
+    """Replace names in one of Flower's modules; refuse a missing or different name.
 
     Args:
         module: its full name, looked up as a module, because a package may hold a function of that name.

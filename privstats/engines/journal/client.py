@@ -109,7 +109,8 @@ class JournaledClient(JournalBase):
 
         Raises:
             NothingToResumeError: there is no journal.
-            SessionEndedError: the client has ended, or its report's box keys have; the report is then removed.
+            SessionEndedError: the client was discarded, failed or received an abort; or its report's box keys have
+                ended, and the report is removed.
             RestoredError: it was restored or copied, and may not be the only copy.
             LocalProtocolError: bad input, damage, in use, or a failed write.
         """

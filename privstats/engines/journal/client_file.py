@@ -71,8 +71,9 @@ class ClientFile:
             yield cls(place, key, lock, outside=outside)
 
     def read(self) -> Saved:
-        """Return the file's content, without a rollback check; raises as
-        :func:`~privstats.engines.records.read_sealed`.
+        """Return the file's content, without a rollback check.
+
+        Raises as :func:`~privstats.engines.records.read_sealed`.
         """
         saved = msgspec.msgpack.decode(read_sealed(self.path, self.key), type=Saved)
         require_counted(saved.mark, self.path)

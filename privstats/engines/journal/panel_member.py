@@ -1,6 +1,4 @@
-"""A panel member's directory for one run, with its box key: stored before its offer is sent, then bound, then
-destroyed.
-"""
+"""A panel member's directory for one run, with its box key: stored before its offer is sent, bound, then destroyed."""
 
 from __future__ import annotations
 

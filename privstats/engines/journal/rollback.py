@@ -62,7 +62,7 @@ class Counter:
 
     @classmethod
     def of(cls, folder: Path, name: str, *, beside: Path | None = None, outside: Outside | None = None) -> Counter:
-        """Return the counter ``name`` next to ``folder``, or next to the folder passed by keyword."""
+        """Return the counter ``name``, stored next to ``beside`` or else next to ``folder``."""
         home = folder if beside is None else beside
         return cls(folder, home.parent / f"{home.name}.counts" / name, outside)
 

@@ -189,8 +189,9 @@ class JournaledServer(PartSums):
 
     @exclusive
     def mark_known_noise(self, clients: Iterable[int]) -> None:
-        """Mark clients, by roster index, with noise that others may know: a release of their sum is then
-        ``reproducible``.
+        """Mark clients, by roster index, with noise that others may know.
+
+        A release of their sum is then ``reproducible``.
 
         A one-process engine calls it before the first step; a network server cannot see clients' generators.
         """

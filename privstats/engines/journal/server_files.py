@@ -47,8 +47,9 @@ class Snapshot(HiddenRepr, msgspec.Struct, frozen=True, omit_defaults=True):
 
     @classmethod
     def read(cls, directory: Path, key: bytes) -> Snapshot:
-        """Read the snapshot in a directory; raises as :func:`~privstats.engines.records.read_sealed`, also without a
-        seed.
+        """Read the snapshot in a directory.
+
+        Raises as :func:`~privstats.engines.records.read_sealed`, also without a seed.
         """
         snapshot = msgspec.msgpack.decode(read_sealed(directory / SNAPSHOT, key), type=cls)
         require_counted(snapshot.mark, directory)
@@ -168,8 +169,9 @@ class ServerFiles:
         self._segments.sync()
 
     def replace(self, state: bytes, needed: Iterable[bytes]) -> None:
-        """Replace snapshot and log, so that every existing copy becomes an older one; ``needed`` are places that the
-        state names.
+        """Replace snapshot and log, so that every existing copy becomes an older one.
+
+        ``needed`` are the places that the state names.
         """
         self._segments.begin()
         self._mark = self._counter.after(self._mark)

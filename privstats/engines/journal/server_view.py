@@ -121,8 +121,8 @@ class ServerView(JournalBase):
         """See :attr:`Server.result <privstats.secagg.Server.result>`; use :meth:`release` for a release.
 
         Raises:
-            LocalProtocolError: no result; or with central noise, after a release, or after a restart if handed out
-                before.
+            LocalProtocolError: there is no result; or the noise is central, and the sum was released, or returned
+                before a restart.
         """
         return self._hand_out()
 

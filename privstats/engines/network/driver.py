@@ -131,9 +131,7 @@ class SessionContext:
         return StepProgress(step, tuple(answered), missing, queue.sent, queue.received, dict(self.refusals))
 
     def proved(self, node: int, asked: Request, reply: Reply, queue: RequestQueue) -> tuple[int | None, bytes]:
-        """Return the index that a reply proves, and its payload; without a proof, delay or end the requests to the
-        node.
-        """
+        """Return the index that a reply proves, and its payload; without a proof, delay or end requests to the node."""
         signed = read_signed_reply(reply.data, asked.digest, reply.code, self.registry.publics)
         if signed is None:
             self.once(node, f"node {self.transport.name(node)}: malformed")

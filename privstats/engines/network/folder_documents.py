@@ -113,7 +113,7 @@ def read_documents(home: Path) -> tuple[Course, Roster]:
 
 
 def check_not_simulated(roster: Roster) -> None:
-    """Refuse a simulated study's roster for a network node: one process holds all its keys, so masks hide nothing."""
+    """Refuse a simulated study's roster for a network node: its maker has all keys, so masks hide nothing."""
     if roster.label == SIMULATION:
         raise LocalProtocolError(
             f"the roster's label is {SIMULATION!r}: one process made the keys of all parties, so they are for "

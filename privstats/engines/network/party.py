@@ -212,9 +212,7 @@ class Party:
         return plan if plan.published is None else plan.with_values(self._values(announcement, signed))
 
     def _values(self, announcement: RoundAnnouncement, signed: SignedAnnouncement) -> dict[str, Values]:
-        """Return the published values that the server named: received with the message, or stored from earlier
-        rounds.
-        """
+        """Return the published values that the server named, from the message or from earlier rounds."""
         folder, place = self.folder, announcement.place
         came = dict(folder.read_values(place, signed.values).read()) if signed.values else {}
         if any(announcement.values.get(name) != value.digest for name, value in came.items()):

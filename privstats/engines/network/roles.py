@@ -76,8 +76,9 @@ class ClientRole:
         raise Declined("refused", f"the server takes this party for a helper ({len(opening) + len(message)} bytes)")
 
     def session_ended(self, beside: bytes = b"") -> bytes:
-        """Remove state and last answer; a mark stays, so that no client begins here any more. The part decides on
-        refunds.
+        """Remove state and last answer; the part decides on refunds.
+
+        A mark stays, so that no client begins here any more.
         """
         self._end()
         self.part.settle(beside)

@@ -156,7 +156,7 @@ class SessionHistory:
 
 
 class KeptStatements:
-    """Signed statements that free clients in no sum of a folder's session: the file ``words``."""
+    """Signed statements that let clients in no sum recover their spends: the folder's file ``words``."""
 
     def __init__(self, home: Path) -> None:
         self._path = home / "words"

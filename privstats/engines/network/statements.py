@@ -165,7 +165,7 @@ class RoundAnnouncement(msgspec.Struct, frozen=True, array_like=True, forbid_unk
     """One round of a course.
 
     Attributes:
-        course, roster: digests; of a plan alone, the plan's.
+        course, roster: their digests; for a plan alone, ``course`` is the plan's.
         plan: its plan, as TOML; empty for a plan alone.
         values: SHA-256 of each published value, by name.
         outcomes: SHA-256 of each earlier round's release file; :data:`NO_SUM` without one.
