@@ -257,7 +257,7 @@ def _require_no_synthetic_rows(path: Path) -> None:
 
 
 def _fitting(release: ps.Release, *, grouped: bool, timed: bool) -> Reader:
-    """Return the first reader that accepts the release; counts without times get means, and groups the first table."""
+    """Return the first reader that accepts the release; for counts, means unless timed, or table one by group."""
     from privstats.inference.releases import require_gaussian
     from privstats.moments.code_rows import cells_of
     from privstats.workflows.readers import TABLES, sent

@@ -1,8 +1,4 @@
-"""Options that several commands share, with their help; the module imports nothing for them.
-
-:func:`expanded` puts the fields of a command's frozen dataclass on the command line, so that related options are
-declared once.
-"""
+"""Options that several commands share, with their help; the module imports nothing for them."""
 
 from __future__ import annotations
 

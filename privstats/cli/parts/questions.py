@@ -212,7 +212,7 @@ def _strata(text: str) -> ps.Categories | None:
 
 
 def _survey_questions(text: str) -> tuple[ps.Bins | ps.Categories | ps.Number, ...]:
-    """All may be unanswered; for a number with a range the mean is released."""
+    """Each question may stay unanswered; for a number with a range the mean is released."""
     return tuple(
         ps.Number(*_mean(name, values), missing=True)
         if ".." in values

@@ -63,7 +63,7 @@ def answered(given: Mapping[str, Any], ask: Callable[[Question, Answers], Any] |
 
 
 def _check_option(question: Question, value: Any, answers: Answers, *, asking: bool) -> None:
-    """Questions depend on some options, so these are checked first; where a person is asked, all are."""
+    """Check first the options on which other questions depend; where a person is asked, check all."""
     if question.governs and question.choices and value not in question.choices:
         choices = " or ".join(map(repr, question.choices))
         raise PlanError(f"{question.name} must be {choices}, got {value!r}: {question.why}")

@@ -353,7 +353,7 @@ class _Machine:
 
     @property
     def outside(self) -> Outside | None:
-        """None for an index that the machine refuses."""
+        """The outer counter; None for an index that the machine refuses."""
         if not isinstance(self.index, int) or self.index < 0:
             return None
         return client_outside(session_id(self.parameters, self.roster), self.index)

@@ -1,7 +1,4 @@
-"""The files of a client's journal: one sealed file that is replaced atomically, and its counter outside of it.
-
-A client's secrets are removed before its last answer is sent; that answer alone stays.
-"""
+"""The files of a client's journal: one sealed file that is replaced atomically, and its counter outside of it."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
 """State of a journaled server's machine, and its outputs: the exact sum, or the release.
 
-Each output is a decision in the journal before it is returned. A release's noise is bound to its sum, so a copy of the
-journal that ends in another sum draws other noise.
+Each output is a decision in the journal before it is returned.
 """
 
 from __future__ import annotations

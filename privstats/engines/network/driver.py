@@ -208,7 +208,7 @@ def gather(context: SessionContext, question: bytes, wanted: frozenset[int], sec
 
 
 def _refused(context: SessionContext, queue: RequestQueue, node: int, asked: Request, reply: Reply) -> None:
-    """Only a refusal that a party has signed is final; after another, the folder may be repaired."""
+    """Ask again after an unsigned refusal: it may come from a damaged folder that is repaired since."""
     signed = read_signed_reply(reply.data, asked.digest, reply.code, context.registry.publics)
     proven = signed is not None and context.registry.claim(node, signed.place)
     context.tell(node, context.registry.place_of(node), reply.code)

@@ -2,8 +2,7 @@
 
 A party joins only rounds that follow from the releases it was shown. The privacy guarantee does not rest on that check:
 a server that invents releases can choose plans that follow. Only codes and the machines' answers are sent; error texts
-go to the party's own operator. A party proves its index by a signature over opening and answer; the sum does not rely
-on it.
+go to the party's own operator.
 """
 
 from __future__ import annotations
