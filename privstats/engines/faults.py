@@ -19,7 +19,7 @@ _KINDS = ("drop", "duplicate", "truncate", "flip", "extend", "replay", "late")
 
 @dataclass(frozen=True)
 class Fault:
-    """One fault.
+    """One network fault on a single message.
 
     Attributes:
         direction: ``"up"`` to the server, ``"down"`` to the client.

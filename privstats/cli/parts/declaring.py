@@ -58,7 +58,7 @@ class Declaration:
 
     @property
     def named(self) -> str:
-        """The first such columns, and how many follow."""
+        """The first open columns, and how many follow."""
         more = len(self.open) - _NAMED
         return ", ".join(self.open[:_NAMED]) + (f" and {more} more" if more > 0 else "")
 

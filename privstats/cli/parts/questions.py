@@ -72,12 +72,12 @@ class Question:
 
     @property
     def governs(self) -> bool:
-        """Whether later questions depend on it."""
+        """Whether later questions depend on this one."""
         hang = ((each.where, each.also, each.unless) for each in QUESTIONS)
         return any(condition is not None and condition[0] == self.name for each in hang for condition in each)
 
     def belongs(self, answers: Mapping[str, Any]) -> bool:
-        """Return whether earlier answers leave it open."""
+        """Return whether earlier answers leave the question open."""
         if self.unless is not None and answers.get(self.unless[0]) in self.unless[1]:
             return False
         about = [each for each in (self.where, self.also) if each is not None]

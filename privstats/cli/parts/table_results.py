@@ -85,7 +85,7 @@ def card(points: Scorecard) -> TableResult:
 
 
 def hazard_ratios(table: HazardRatios, alpha: float, *, forest: bool) -> TableResult:
-    """Return ratios with their logarithms; drawn as survival by arm for arms and one cause."""
+    """Return ratios with their logarithms, drawn as survival by arm if there are arms and one cause."""
     by_arm = not forest and table.by is not None and table.counted is not None and len(table.causes) == 1
     draw = partial(table.plot, alpha=alpha) if by_arm else _forest(table, alpha)
     return regression(table, alpha, {}, exponentiate=True)._replace(draw=draw)

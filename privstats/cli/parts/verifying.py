@@ -58,7 +58,7 @@ def unasked(signed: bool) -> str:
 
 
 def show_verdicts(checks: Mapping[str, str], as_json: bool, **facts: Any) -> None:
-    """Print the verdicts, in JSON with ``facts``; exit with code 1 if one is no."""
+    """Print the verdicts, in JSON with ``facts``; exit with code 1 on a negative one."""
     violated = any(verdict.startswith(NO) for verdict in checks.values())
     if as_json:
         typer.echo(json_text({"violated": violated, **facts, "checks": checks}))
@@ -109,7 +109,7 @@ def together(expected: ps.Plan | Course) -> str:
 
 
 def of_course(release: ps.Release, course: Course, after: Sequence[str]) -> str:
-    """Return the verdict on whether a release is of the course's session after earlier ones.
+    """Return the verdict whether a release belongs to the course's session after earlier ones.
 
     Args:
         after: files of the earlier sessions, in order; ``"none"`` for one without a sum.

@@ -90,7 +90,7 @@ class Limits:
 
 @dataclass(eq=False)
 class AdmittedConnection:
-    """One connection.
+    """One accepted connection.
 
     Attributes:
         host: its address without the port, or its IPv6 /64; a proxy's in full.

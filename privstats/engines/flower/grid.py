@@ -46,7 +46,7 @@ class _Count:
 
 @dataclass
 class _Batch:
-    """The byte limit per reply, and whether each exceeded it, in Flower's order."""
+    """The byte limit per reply, and whether each reply exceeded it, in Flower's order."""
 
     most: int
     exceeded: list[bool] = field(default_factory=list)

@@ -82,7 +82,7 @@ class ClientFile:
         self._counter.require_newest(self._mark, self.path, "client", "it was written")
 
     def catch_up(self) -> None:
-        """Count an ended client where a kill prevented it."""
+        """Write the count of an ended client where a kill prevented that."""
         self._counter.catch_up(self._mark.count)
 
     def require_new(self) -> None:

@@ -84,7 +84,7 @@ class HpkeKey:
 
     @property
     def panel(self) -> Panel | None:
-        """The panel that it is bound to."""
+        """The panel to which the key is bound."""
         return Panel.of(self._keys.offers) if self._keys.offers and self._keys.until else None
 
     def offer(self, identity: Identity, parameters: UploadParameters, roster: Roster) -> Offer:

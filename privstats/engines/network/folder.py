@@ -230,7 +230,7 @@ class RoundFolder:
 
     @property
     def totals(self) -> Totals | None:
-        """The sealed sums with which the server weighs this one, if it does."""
+        """The sealed sums with which the server weighs this round's, if it weighs sums."""
         course, key = self.above.course, self.key
         if not self.kind.weighs(course):
             return None
@@ -285,7 +285,7 @@ class RoundFolder:
 
     @property
     def agreed(self) -> tuple[int, ...] | None:
-        """The clients of an earlier sum, as this party signed them; None where it was in none."""
+        """The clients of an earlier sum, as this party signed them; None without such a sum."""
         if self.kind.single:
             return signed_list(self.home, self.plan, self.roster)
         return _lists(self.above.path(0) / _AGREED, tuple[int, ...]) if self.place else None

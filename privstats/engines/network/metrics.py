@@ -91,7 +91,7 @@ def gauge(name: str, text: str, value: float) -> Iterator[str]:
 
 
 def family(name: str, kind: str, text: str, values: Mapping[str, float]) -> Iterator[str]:
-    """Yield a family of numbers by their labels, without its head if empty."""
+    """Yield a family of numbers by their labels; nothing for no numbers."""
     if values:
         yield f"# HELP privstats_{name} {text}"
         yield f"# TYPE privstats_{name} {kind}"

@@ -31,7 +31,7 @@ class RecordsPart:
         self._folder = folder
 
     def prepare(self, *, anew: bool) -> Records | None:
-        """Measure them."""
+        """Measure the records, or return stored sums."""
         return records_of(self._folder, anew=anew)
 
     def contribution(self) -> tuple[Moments, Charge | RoundCharge]:

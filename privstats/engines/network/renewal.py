@@ -52,7 +52,7 @@ _STAYS = frozenset(
 
 @dataclass(frozen=True)
 class Renewed:
-    """The result.
+    """The result of a renewal.
 
     Attributes:
         script_stays: whether the new folder's edited ``records.py`` stays.

@@ -47,7 +47,7 @@ class ClientRole:
         return self._path.exists()
 
     def greeting(self) -> bytes:
-        """Return no bytes."""
+        """Return no bytes: a client has no payload before the session."""
         return b""
 
     def opened(self, opening: bytes) -> bytes:

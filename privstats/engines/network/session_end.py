@@ -150,7 +150,7 @@ class SessionHistory:
             ) from None
 
     def add(self, ended_session: EndedSession) -> None:
-        """Add one; on disk when this returns."""
+        """Add an ended session; on disk when this returns."""
         others = tuple(each for each in self.all() if each.session != ended_session.session)
         atomic_write(self._path, msgspec.json.format(msgspec.json.encode((*others, ended_session))))
 
@@ -170,13 +170,13 @@ class KeptStatements:
         return msgspec.msgpack.encode(stored) if complete else b""
 
     def add(self, statements: Mapping[int, bytes], offers: tuple[bytes, ...] = ()) -> None:
-        """Add some; on disk when this returns."""
+        """Add statements; on disk when this returns."""
         if statements:
             stored = EndStatements({**self._keep().statements, **statements}, offers)
             atomic_write(self._path, msgspec.msgpack.encode(stored))
 
     def forget(self) -> None:
-        """Remove those of an earlier session."""
+        """Remove an earlier session's statements."""
         self._path.unlink(missing_ok=True)
 
     def _keep(self) -> EndStatements:

@@ -78,7 +78,7 @@ class ClosedStep(msgspec.Struct, frozen=True):
 
 
 class ServerStatus(msgspec.Struct, frozen=True):
-    """The server's side.
+    """The server's state of a session.
 
     Attributes:
         run: the course's run name, in hex.
@@ -103,7 +103,7 @@ class ServerStatus(msgspec.Struct, frozen=True):
 
 
 class PartyStatus(msgspec.Struct, frozen=True):
-    """A party's side, or a helper's.
+    """A party's or a helper's state of a session.
 
     Attributes:
         run: the course's run name, in hex.
