@@ -217,7 +217,6 @@ def _client() -> Callable[[], None]:
 
 
 def _server() -> Callable[[], None]:
-    """Our app and its transport are loaded before the program is forked for a run."""
     main = pin_server()
     importlib.import_module("privstats.engines.flower.server_app")
     importlib.import_module(_TRANSPORT)

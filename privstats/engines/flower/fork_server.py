@@ -1,4 +1,4 @@
-"""A fork server for Flower's client or server program: loaded once, it forks for each message or run, which is cheaper.
+"""A fork server for Flower's client or server program: loaded once, it forks for each message or run.
 
 The server opens no folder, holds no key and no connection, and makes no generator: only the child does, which ends with
 its task.

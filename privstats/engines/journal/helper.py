@@ -91,7 +91,7 @@ class JournaledHelper(PanelMember):
         """Make a fresh box key for one run, on disk before :attr:`offered` can be sent.
 
         Args:
-            key: 32 bytes under which its contents are sealed.
+            key: 32 bytes under which the home is sealed.
             identity: the signing key that the plan's panel names.
             parameters: the run's ``plan.masking``.
             roster: parties and run name, from the roster's owner.

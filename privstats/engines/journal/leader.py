@@ -67,7 +67,7 @@ class JournaledLeader(PanelMember):
         """Make a fresh box key for one run, on disk before :attr:`offered` can be sent.
 
         Args:
-            key: 32 bytes under which its contents are sealed.
+            key: 32 bytes under which the home is sealed.
             identity: the signing key that the plan's panel names first.
             parameters: the run's ``plan.masking``.
             roster: parties and run name.

@@ -161,7 +161,6 @@ class PanelMember(JournalBase):
         self._counter.require_newest(self._mark, self._place, self._ROLE, "its box key was bound")
 
     def _vouch(self, box_key: HpkeKey) -> None:
-        """The operator confirms that no other copy of this box key has answered."""
         if box_key.panel is not None:
             self._box_key = box_key.bound_here()
         self._counter.keep(self._happened)

@@ -151,7 +151,6 @@ def _script_stays(old: Path, new: Path, untouched: bytes) -> bool:
 
 
 def _moving(documents: FolderDocuments) -> Iterator[str]:
-    """Yield the files to move; the identity is the last."""
     home, server = documents.home, documents.identity.public == documents.roster.server
     stays = _STAYS | ({"records"} if documents.kind.part == "changes" else set())
     for path in sorted(home.iterdir()):
