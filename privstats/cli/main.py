@@ -1,4 +1,4 @@
-"""The entry point: one typer app, commands of other packages plugged in, errors as one sentence.
+"""The entry point: one typer app, with errors as one sentence.
 
 Every other module of this package is a command, by its name and its ``app``; a Python keyword ends in ``_``. Other
 packages' commands are entry points of the group ``privstats.commands``, so that the library never imports its attacker.

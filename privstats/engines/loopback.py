@@ -1,4 +1,4 @@
-"""Runs all clients and the server of a session in one process, over the real bytes, with fault injection.
+"""Runs a session in one process, over the real bytes, with fault injection.
 
 For tests and simulations; its times do not include a network.
 """
@@ -154,7 +154,6 @@ class _Session:
         return seconds
 
     def _dismiss(self) -> None:
-        """Discard ended clients, so that their spends are refunded."""
         if self.server.step in ENDS:
             self._send_the_end()
         for client in self.peers[: self.clients]:

@@ -2,7 +2,7 @@
 
 Each call syncs its writes before it returns. Encryption and authentication bind a record to its file and position, so
 records cannot be moved, swapped or dropped from the middle. A record is ``u64 2**63 + length || 8 bytes of
-SHA-256(place || that number) || nonce || ciphertext``, so that a damaged length is not mistaken for the end of a log.
+SHA-256(place || that number) || nonce || ciphertext``, so a damaged length does not look like a log's end.
 """
 
 from __future__ import annotations
@@ -177,7 +177,7 @@ class RecordLog:
             self.append_many(tail.records)
 
     def records(self) -> Iterator[bytes]:
-        """Yield the records so far, and truncate a torn last record, so that new ones append to it.
+        """Yield the records so far, and truncate a torn last record.
 
         Raises:
             LocalProtocolError: a complete record or length is damaged, of another key, or of another log.

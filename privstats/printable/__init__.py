@@ -1,8 +1,7 @@
 """Escape untrusted text for a terminal, a log, a notebook or a spreadsheet, which would act on it.
 
-Such text may hold escape sequences, line ends that forge a line of a log, marks that turn the text's direction, HTML,
-or formulas, which spreadsheets run (:func:`csv_text`). All text that this machine's owner did not write passes through
-here.
+Such text may hold escape sequences, line ends that forge a log line, marks that turn the text's direction, HTML, or
+formulas. All text that this machine's owner did not write passes through here.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Charge a session to a ledger: record the spend before noise is drawn, and its end before anything is sent.
+"""Charge a session to a ledger: the spend before noise is drawn, its end before anything is sent.
 
 Every call that spends privacy requires a charge, or the word "uncharged"; only experiments in one process
 (``simulate``, ``sweep``, ``aggregate_unmasked``) charge nothing. The ledger records the upload's SHA-256, so that of

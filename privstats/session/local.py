@@ -95,7 +95,7 @@ def _with_stand_ins(
 def aggregate_unmasked(
     plan: Plan, parts: Sequence[Moments | Contribution | RingVector], rng: Generator | None = None
 ) -> Release:
-    """Release the sum of unmasked contributions, without a masking protocol.
+    """Release the sum of unmasked contributions.
 
     For experiments, audits and tests, never for production: the caller sees every part, and no ledger is charged.
 

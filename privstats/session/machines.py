@@ -1,7 +1,4 @@
-"""Build the machines of a session's parties, and the vector that a client sends.
-
-Arguments are checked and the session is charged here; the protocol is in ``secagg``.
-"""
+"""Build the machines of a session's parties, and the vector that a client sends."""
 
 from __future__ import annotations
 
@@ -134,7 +131,6 @@ def contribution(
     One client, or one :func:`aggregate_unmasked`, may use the result. Nothing is charged yet.
 
     Args:
-        moments: the result of ``measure`` for this party's records.
         rng: a generator of test randomness; by default the operating system's.
         index: roster index; needed by plans that assign clients to groups.
         allow_reproducible: accept a generator that others may reproduce: in tests.
@@ -196,8 +192,7 @@ def client(
 
     Args:
         moments: the result of ``measure`` for this party's records, or an unused contribution.
-        identity: its Ed25519 identity.
-        roster: all parties' public identities, agreed outside this protocol, and the run's name.
+        roster: agreed outside this protocol, with the run's name.
         panel: the members' offers for this run, where the plan names a panel.
         charge: the party's ledger and data set, or ``"uncharged"``; optional only without DP, where nothing then
             prevents a second exact release of the data.

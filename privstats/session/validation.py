@@ -101,7 +101,7 @@ def needs_full_list(plan: Plan) -> bool:
 
 
 def list_arguments(plan: Plan, agreed: Sequence[int] | None) -> dict[str, Any]:
-    """Return a client machine's requirement on the survivors, as arguments.
+    """Return a client machine's arguments about survivors.
 
     A round without noise is over the list of the first sum, which must be over its full list: otherwise the difference
     of their counts could be one client's.

@@ -1,4 +1,4 @@
-"""Test another package's code: a module of rounds against hostile rows, a protocol over a transport in memory."""
+"""Test another package's module of rounds or protocol."""
 
 from __future__ import annotations
 
@@ -99,7 +99,6 @@ class MockTransport:
     """A transport in memory: a function answers each message at once, and the clock moves only in ``sleep``.
 
     Attributes:
-        now: seconds since the start.
         comes, goes: by node, when it comes online or goes offline.
         pushed: all messages sent: node, kind and data.
 

@@ -64,7 +64,7 @@ def table_values(*among: Any) -> SearchStrategy[Any]:
 
 
 def held(columns: Mapping[str, Sequence[Any]]) -> dict[str, Any]:
-    """Return the columns in every installed container, by the container's name."""
+    """Return the columns in every installed container, by name."""
     containers = {}
     for name, container in CONTAINERS.items():
         table = container(columns)

@@ -1,7 +1,7 @@
 """Read the declaration of a table's columns for ``plan init`` from a public file, never from private records.
 
-From a private file only the header line is read. Kinds, values and classes come from ``columns.toml``, once a person
-has filled it in, or from a fully public table.
+From a private file only the header line is read. All else comes from ``columns.toml``, filled in by a person, or from a
+fully public table.
 """
 
 from __future__ import annotations
@@ -79,11 +79,7 @@ class Declaration:
 
 
 def declaration(public: Path, target: str | None, drop: Sequence[str]) -> Declaration:
-    """Read a file of declared columns.
-
-    Raises:
-        SchemaError: the file is no declaration, or a column is not declared yet.
-    """
+    """Read a file of declared columns."""
     from privstats.cli.parts.declared_columns import read_columns
     from privstats.intake.column_names import place_of
 

@@ -1,7 +1,7 @@
 """The choices behind a plan: the questions of ``plan init``, their reasons, and how an answer is read.
 
-Each row is a question on the terminal, an option, and a field of a part of the plan, which checks its bounds. No choice
-of privacy has a default.
+Each row is a question, an option, and a field of a part of the plan, which checks its bounds. No choice of privacy has
+a default.
 """
 
 from __future__ import annotations
@@ -186,7 +186,6 @@ def _variables(what: str, text: str) -> tuple[ps.Bins | ps.Categories, ...]:
 
 
 def _subgroup(name: str, text: str) -> ps.Bins | ps.Categories:
-    """Return spans between edges, or one subgroup per value."""
     if "/" not in text:
         return ps.Bins(name, tuple(_number(f"the edges of {name!r}", each) for each in text.split(":")))
     texts = [each.strip() for each in text.split("/")]

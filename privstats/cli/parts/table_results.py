@@ -1,4 +1,4 @@
-"""Results of ``privstats table``: a table, its rows, its picture, and whether any estimate is reported."""
+"""Results of ``privstats table``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Print and write for all commands: one terminal, one style of table, and no file replaced without ``--force``."""
+"""Print and write for all commands; no file is replaced without ``--force``."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def terminal(*, errors: bool = False) -> Console:
 
 
 def say(line: str, *, err: bool = False) -> None:
-    """Print one line, escaped: names and others' texts may hold terminal control codes."""
+    """Print one line, escaped: texts may hold terminal control codes."""
     typer.echo(printable(line), err=err)
 
 
@@ -53,7 +53,7 @@ def table_of(
     left: Iterable[str] | None = None,
     **how: Any,
 ) -> Table:
-    """Return a table of plain texts, in which no part of a cell is markup.
+    """Return a table of plain texts.
 
     Args:
         title: may hold markup.

@@ -165,7 +165,7 @@ def identity_of(path: Path, passphrase_file: Path | None) -> ps.secagg.Identity:
 
 
 def prompted(option: str = "--passphrase-file", *, twice: bool = False) -> str:
-    """Prompt for a passphrase; without a terminal the error recommends ``option``."""
+    """Prompt for a passphrase; without a terminal recommend ``option``."""
     if not sys.stdin.isatty():
         raise LocalProtocolError(f"there is no terminal to ask for the passphrase; give {option}")
     return str(typer.prompt("Passphrase", hide_input=True, confirmation_prompt=twice, err=True))

@@ -1,4 +1,4 @@
-"""``privstats plan init``: ask a person the open questions, or read the answers from options, and build the plan file.
+"""``privstats plan init``: build the plan file from a person's answers or options.
 
 Neither clip norm, target bound nor number of records is ever computed from data.
 """
@@ -35,11 +35,7 @@ Answers: TypeAlias = dict[str, Any]
 
 
 def answered(given: Mapping[str, Any], ask: Callable[[Question, Answers], Any] | None) -> Answers:
-    """Return an answer to every open question: the given one, or the one that ``ask`` returns.
-
-    Raises:
-        PrivstatsError: an answer is missing, void or out of its bounds.
-    """
+    """Return an answer to every open question: the given one, or the one that ``ask`` returns."""
     answers: Answers = {}
     missing = []
     for question in QUESTIONS:

@@ -1,4 +1,4 @@
-"""The door of a server that strangers reach: which connections are accepted, and for how long.
+"""The door of a server that strangers reach.
 
 ``flower serve`` and ``http lead`` use it, each with its own proof of identity.
 """

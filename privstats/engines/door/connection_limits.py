@@ -1,7 +1,7 @@
 """Limits on connections of strangers and of known keys: which are accepted, and for how long.
 
-A *stranger* is a connection on which no known key has signed yet. Strangers get little time, a key's share is bounded,
-and the oldest stranger is closed for a new connection.
+A *stranger* is a connection on which no known key has signed yet. Strangers get little time, and a key's share is
+bounded.
 """
 
 from __future__ import annotations
@@ -218,7 +218,7 @@ class ConnectionLimiter:
 
     @contextmanager
     def request(self, admitted: AdmittedConnection, node: bytes) -> Iterator[bool]:
-        """Assign the connection to a known key, and yield whether its request may proceed within the key's limits."""
+        """Assign the connection to a known key, and yield whether its request may proceed ."""
         may = self._requests[node] < self._limits.requests and self.prove(admitted, node)
         if not may:
             self.turn_away("node", admitted.host)
@@ -231,7 +231,7 @@ class ConnectionLimiter:
             _take(self._requests, node)
 
     def prove(self, admitted: AdmittedConnection, node: bytes) -> bool:
-        """Assign the connection to a known key that has signed on it; return False if the key has too many."""
+        """Assign the connection to the known key that signed on it; False if the key has too many."""
         if admitted in self._nodes and (admitted.node == node or admitted.host in self._proxies):
             return True
         if self._of_node[node] >= self._limits.of_node or not (admitted in self._nodes or admitted in self._strangers):
@@ -261,7 +261,7 @@ class ConnectionLimiter:
         return 2 * here <= places.of_address and 2 * len(self._strangers) <= places.strangers
 
     def allow(self, admitted: AdmittedConnection, size: int = 0) -> None:
-        """Let a connection continue until ``size`` bytes have passed on a slow line."""
+        """Extend a connection's deadline for ``size`` bytes on a slow line."""
         admitted.until = self._clock() + PATIENCE_SECONDS + size / BYTES_A_SECOND
 
     def tick(self) -> None:

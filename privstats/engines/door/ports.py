@@ -38,7 +38,7 @@ def listening(host: str, port: int) -> socket.socket:
 
 
 def free_port() -> int:
-    """Return a random free port of this machine, for a program that starts in a moment.
+    """Return a random free port of this machine.
 
     The port is not reserved: two simultaneous callers get one port with probability 1/12,000.
 

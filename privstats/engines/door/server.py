@@ -1,7 +1,6 @@
 """uvicorn's server with its own listener: connections are counted before TLS, and none waits forever.
 
-uvicorn limits neither connections nor the wait for headers and bodies. Here :class:`ConnectionLimiter` decides about
-each connection first.
+uvicorn limits neither connections nor the wait for headers and bodies.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ _TLS_SECONDS: dict[str, Any] = {"ssl_handshake_timeout": 60, "ssl_shutdown_timeo
 
 
 class DoorServer(uvicorn.Server):
-    """uvicorn's server at a door that strangers reach, and at sockets for this machine alone.
+    """uvicorn's server at the door, and at sockets for this machine alone.
 
     Local connections are counted too, because another account's idle ones could take every descriptor. After its TLS
     handshake a local connection may stay, unless it is the oldest of too many.
@@ -138,8 +137,6 @@ class DoorServer(uvicorn.Server):
 
 
 class _Tls(sslproto.SSLProtocol):
-    """asyncio's TLS with a buffer of 32 KiB, not 256, per connection."""
-
     max_size = 32 << 10
 
     def _get_write_buffer_size(self) -> int:

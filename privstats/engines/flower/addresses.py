@@ -1,4 +1,4 @@
-"""The SuperLink's two addresses: parties reach the fleet interface on one, the coordinator all of it on the other.
+"""The SuperLink's two addresses: one for parties, one for the coordinator.
 
 Flower serves its control interface, which has no login, on the port that parties must reach. Here that port serves only
 ``/v1/fleet/``, where a node signs every request; all else is served on a port of 127.0.0.1.
@@ -46,8 +46,8 @@ App: TypeAlias = Callable[[Scope, Receive, Send], Awaitable[None]]
 class FleetOnly:
     """An ASGI app that serves all of Flower on one port of this machine, and the fleet interface alone elsewhere.
 
-    The app checks the port that accepted the connection, which no header changes. So a local proxy exposes nothing
-    more, as long as it forwards to the fleet's port.
+    The app checks the port that accepted the connection, which no header changes. So a local proxy to the fleet's port
+    exposes nothing more.
 
     Attributes:
         fleet: the app behind :class:`~privstats.engines.flower.node_authentication.NodeAuthentication`.
@@ -59,7 +59,7 @@ class FleetOnly:
     control: int
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Forward permitted requests; answer 404 to all other paths, existing or not."""
+        """Forward permitted requests; answer 404 to others, existing or not."""
         if scope["type"] == "lifespan" or tuple(scope.get("server") or ()) == (LOOPBACK, self.control):
             await self.app(scope, receive, send)
         elif scope["type"] == "websocket":
@@ -77,7 +77,7 @@ class ControlOnly:
         self._app, self._layered = app, layer.cls(app, *layer.args, **layer.kwargs)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Forward a request, through the layer if it is for the control interface."""
+        """Forward a request."""
         is_control = str(scope.get("path", "")).startswith(_CONTROL)
         await (self._layered if is_control else self._app)(scope, receive, send)
 

@@ -32,7 +32,7 @@ _OTHER_NAME = frozenset({62, 64})  # X509_V_ERR_HOSTNAME_MISMATCH, _IP_ADDRESS_M
 
 
 def check_authority(path: Path, *, remedy: str = _ASK) -> datetime:
-    """Return the last expiry time of the certificates in ``ca.pem``; at least one must be valid today."""
+    """Return the last expiry time in ``ca.pem``; at least one certificate must be valid today."""
     held, today = pem_certificates(path, remedy), datetime.now(UTC)
     if not any(one.not_valid_before_utc <= today <= one.not_valid_after_utc for one in held):
         _check_period(path, max(held, key=lambda one: one.not_valid_after_utc), remedy)
@@ -156,7 +156,7 @@ def _unfit(authority: Path, shown: Path, error: ssl.SSLCertVerificationError) ->
 
 
 def _refused(superlink: str, host: str, authority: Path, error: ssl.SSLCertVerificationError) -> str:
-    """Describe why a party refuses this certificate; the text serves people only, and no decision."""
+    """The text informs people and decides nothing."""
     what = f"the certificate that {superlink} shows"
     try:
         anything = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)

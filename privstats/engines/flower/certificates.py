@@ -1,7 +1,7 @@
 """Certificates for TLS: an authority's certificate, the server's certificate and key; a node's key pair.
 
 The authority's own key signs once and is discarded, so it can sign no other server. New certificates ``after`` old ones
-include the old authorities, so parties change one by one and the server last.
+include the valid old authorities, so parties change one by one and the server last.
 """
 
 from __future__ import annotations
@@ -50,12 +50,12 @@ _SKEW = timedelta(hours=1)
 def write_certificates(
     folder: Path, hosts: Sequence[str], *, days: int, after: Path | None = None, now: datetime | None = None
 ) -> None:
-    """Write ``ca.pem``, ``server.pem`` and ``server.key`` into a new folder, which only its owner can read.
+    """Write ``ca.pem``, ``server.pem`` and ``server.key`` into a new folder, readable by its owner only.
 
     Args:
         hosts: names or addresses by which parties reach the server; localhost and 127.0.0.1 are added. Default with
             ``after``: the hosts of its server.
-        after: the folder of certificates to replace; the new ``ca.pem`` includes its valid authorities.
+        after: the folder of certificates to replace.
         now: the start of their lifetime, for tests.
 
     Raises:
@@ -87,7 +87,7 @@ def write_certificates(
 
 
 def hosts_of(folder: Path) -> list[str]:
-    """Return the names and addresses that a folder's ``server.pem`` is for, at least one."""
+    """Return the names and addresses that a folder's ``server.pem`` is for."""
     (leaf, *_) = pem_certificates(folder / "server.pem", _OLD)
     if not (hosts := named_in(leaf)):
         raise PrivstatsError(f"{folder / 'server.pem'} names no host: give --host")
@@ -246,7 +246,7 @@ class Registered:
 def register(home: Path, keys: Path) -> list[Registered]:
     """Register each ``NAME.pub`` of a folder under its name; registered keys stay unchanged.
 
-    Every file is read before the first is registered, so a wrong one changes nothing.
+    All files are read first, so a wrong one changes nothing.
 
     Args:
         home: the host's folder, in which ``serve`` runs.

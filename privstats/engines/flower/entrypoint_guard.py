@@ -99,7 +99,7 @@ def _lives(process: int) -> bool:
 
 
 def write_programs(folder: Path, runs: str) -> None:
-    """Write the only folder on the ``PATH`` of a node or a SuperLink, so that no other program is found by name.
+    """Write the only folder on the ``PATH`` of a node or a SuperLink.
 
     Args:
         folder: readable by its owner only; other files in it are removed, and each program is replaced atomically.
@@ -234,7 +234,6 @@ def _executor() -> Callable[[], None]:
 
 
 def _supernode() -> Callable[[], None]:
-    """Return Flower's node, which polls sooner after it has sent a message, and wakes its executor for a task."""
     main = _child("flwr.supernode.cli.flower_supernode", "flower_supernode")
     module = "flwr.supernode.start_client_internal"
     replaced: dict[str, object] = {"time": PollingClock(time.sleep, float(os.environ.get(IDLE, IDLE_SECONDS)))}

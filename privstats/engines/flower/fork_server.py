@@ -1,7 +1,7 @@
 """A fork server for Flower's client or server program: loaded once, it forks for each message or run.
 
-The server opens no folder, holds no key and no connection, and makes no generator: only the child does, which ends with
-its task.
+The server opens no folder, holds no key or connection, and makes no generator; only the child does, and ends with its
+task.
 """
 
 from __future__ import annotations
@@ -84,11 +84,8 @@ class ForkedPrograms:
 def run_tasks(requests: int, program: Callable[[list[str]], object]) -> None:
     """Run each task in a fork of this process, until the executor has closed its end of the socket.
 
-    Loaded objects are frozen for the collector, and children end without freeing them, to save time. No thread may run,
-    because a child would not have it.
-
-    Args:
-        program: runs one task with its arguments, in the child.
+    To save time, loaded objects are frozen for the collector, and children end without freeing them. No thread may run:
+    a child would not have it.
     """
     if threading.active_count() > 1:
         raise PrivstatsError("a program with threads is not forked: what they hold would stay held in each child")

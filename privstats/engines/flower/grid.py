@@ -1,4 +1,4 @@
-"""A transport over Flower's Grid: the online nodes, a message to one of them, and the answers that have arrived.
+"""A transport over Flower's Grid.
 
 Flower loads a reply before its size can be checked, so this module counts each reply's bytes while they are loaded. A
 reply that is too large does not affect the others.
@@ -84,7 +84,7 @@ def counted(pull_objects: Callable[..., T], object_ids: list[str], pull_object_f
 
 
 class GridTransport:
-    """The transport that ``driver`` uses, over one run of Flower.
+    """A transport over one run of Flower.
 
     Flower loads all requested replies at once, so each request is for at most 64 MiB, or one reply.
     """
@@ -104,7 +104,7 @@ class GridTransport:
         """Send one message, which Flower drops after ``ttl`` seconds.
 
         Returns:
-            The message's id. A message that Flower did not accept is answered as from an unavailable node.
+            The id. A message that Flower did not accept is answered as from an unavailable node.
         """
         message = Message(records.pack(kind, data), node, records.MESSAGE_TYPE, ttl=ttl)
         name = next(iter(self._grid.push_messages([message])), None) or _NOT_TAKEN

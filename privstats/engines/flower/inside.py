@@ -1,7 +1,6 @@
 """Run a plan between the rounds of another Flower app: its own ``ServerApp``, ``ClientApp`` and nodes.
 
-:func:`join` adds one handler to the client app; :func:`run_plan` returns the release inside the app's ``main``. The app
-carries messages of the type ``query.privstats``; its mods see what the server sees.
+The app carries messages of the type ``query.privstats``; its mods see what the server sees.
 
 Not protected: the messages of the app's own rounds, which no masks cover and no ledger counts; and a party with a node
 that runs code shipped by others (``flwr run``), because that code can read the party's folder and its records.
@@ -48,8 +47,8 @@ _AGAIN = "call it again, and the session goes on"
 def join(app: ClientApp, home: Home | None = None) -> None:
     """Let a ``ClientApp`` answer for a party's folder, in addition to its own handlers.
 
-    An error of the folder is logged here and only its code leaves, so it ends no handler of the app. The first message
-    measures the records, unless ``privstats flower check`` did so before.
+    An error of the folder is logged here and only its code leaves. The first message measures the records, unless
+    ``privstats flower check`` did.
 
     Args:
         app: made without a ``client_fn``; for one with it see :func:`party_mod`.
@@ -146,7 +145,7 @@ def run_course(
 ) -> Releases:
     """Run a course's remaining sessions; return a release per round, None without a sum.
 
-    Arguments and errors are those of :func:`run_plan`; ``home`` may hold a plan as well.
+    Arguments and errors as for :func:`run_plan`; ``home`` may hold a plan too.
 
     Example:
         >>> from privstats.engines import flower

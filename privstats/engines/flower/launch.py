@@ -200,7 +200,7 @@ def serve(
 
     Args:
         certificates: a folder with ``ca.pem``, ``server.pem`` and ``server.key``; ``server.pem`` names both the
-            parties' host and 127.0.0.1, which Flower's own programs use.
+            parties' host and 127.0.0.1.
         address: ``HOST:PORT`` on which parties reach the fleet interface, and no other.
         control_port: port of 127.0.0.1 for ``flwr``, without a login: any user with an account on this machine may use
             it.
@@ -290,7 +290,6 @@ def _quoted(home: Path) -> str:
 
 
 def _environment(home: Path, runs: str) -> dict[str, str]:
-    """The child finds only our programs, and has a separate folder for Flower's files."""
     if not home.is_dir():
         raise PrivstatsError(f"there is no folder {home}")
     programs, flower = home / ".programs", home / ".flower"
@@ -323,7 +322,7 @@ def _watch(
     unanswered: Callable[[], None] = lambda: None,
     connected: Callable[[bool], None] = lambda _: None,
 ) -> Ending | None:
-    """Run a child to its end, forward its output, and end its remaining programs; None after Ctrl-C.
+    """Run a child to its end, and end its remaining programs; None after Ctrl-C.
 
     ``unanswered`` is called once if a node has not connected after some seconds.
     """

@@ -153,7 +153,6 @@ class NodeAuthentication:
         await refuse(send, status)
 
     def _timed(self, admitted: AdmittedConnection, size: int, receive: Receive, send: Send) -> tuple[Receive, Send]:
-        """Return both ends of a request, which extend its connection's deadline."""
         received_bytes = 0
 
         async def received() -> MutableMapping[str, Any]:

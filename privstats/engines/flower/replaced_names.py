@@ -57,7 +57,7 @@ TESTED: Mapping[str, Mapping[str, tuple[str, ...]]] = MappingProxyType(
 
 
 def check_version() -> None:
-    """Refuse a release of a minor outside :data:`MINORS`; the message has the command that installs another."""
+    """Refuse a release of a minor outside :data:`MINORS`."""
     installed = importlib.metadata.version("flwr")
     minor, _, patch = installed.rpartition(".")
     if minor not in MINORS or not patch.isdecimal():

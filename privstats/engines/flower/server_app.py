@@ -23,7 +23,7 @@ app = ServerApp()
 
 @app.main()
 def main(grid: Grid, context: Context) -> None:
-    """Run the remaining sessions of the plan or course, and print the last sentence.
+    """Run the remaining sessions, and print the last sentence.
 
     Raises:
         PrivstatsError: the session has not ended; Flower shows the run as failed.

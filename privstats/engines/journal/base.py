@@ -22,7 +22,7 @@ _NOT_WRITTEN = "could not be written, so nothing was sent: repair that, close it
 
 
 class JournalBase(Exclusive):
-    """A machine with its state on disk under a lock; as a context manager it releases the lock."""
+    """A machine with its state on disk under a lock, which the context manager releases."""
 
     def __init__(self, lock: int, place: Path) -> None:
         self._lock, self._place = lock, place

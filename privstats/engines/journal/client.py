@@ -1,7 +1,7 @@
-"""A crash-safe client: it can be killed at any moment and resumed.
+"""A crash-safe client.
 
-After its last answer it holds no secret and only repeats that answer (:class:`FinishedClient`); otherwise a server
-killed while last answers were in transit would lose its session.
+After its last answer it only repeats that answer (:class:`FinishedClient`); otherwise a server killed meanwhile would
+lose its session.
 """
 
 from __future__ import annotations
@@ -36,8 +36,6 @@ class JournaledClient(JournalBase):
     A journal that was restored from a backup, or copied, is refused until the client has ended. For named runs a
     counter in the user's state folder also detects a restored party folder. Not detected: a completely restored disk,
     or a folder without its own state folder.
-
-    Made with :meth:`create`, :meth:`resume` or :meth:`resume_or_create`.
 
     Example:
         >>> from privstats.engines.journal import JournaledClient
@@ -276,7 +274,7 @@ class JournaledClient(JournalBase):
     def receive(self, data: bytes | bytearray | memoryview) -> list[tuple[str, bytes]]:
         """Answer a message; first save the new state, or remove a finished client's secrets.
 
-        After a ``LocalProtocolError`` nothing may be sent.
+        Errors as for :meth:`start`.
         """
         with self._acting():
             before, uploaded = self._client.step, self._client.upload
@@ -322,7 +320,6 @@ class JournaledClient(JournalBase):
             self._wiped()
 
     def _wiped(self) -> None:
-        """Withdraw the spend if nothing was sent."""
         self._client.discard()
         give_back(self._on_upload, self._client.upload)
 
@@ -407,7 +404,7 @@ class FinishedClient:
 
     @property
     def agreed(self) -> tuple[int, ...]:
-        """Survivors of the sum that this client helped to unmask."""
+        """Survivors of the sum."""
         lists = [statement[: -wire.SIGNATURE_BYTES] for statement in self.agreement.values()]
         return tuple(sorted(members(lists[0], self.parameters.clients))) if lists else ()
 
@@ -429,4 +426,4 @@ class FinishedClient:
         raise LocalProtocolError("this client has ended: there is no state to save")
 
     def discard(self) -> None:
-        """Do nothing; the journal removes the answer."""
+        """Do nothing."""

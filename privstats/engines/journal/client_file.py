@@ -47,7 +47,7 @@ class Saved(HiddenRepr, msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class ClientFile:
-    """The file of one client's journal; made with :meth:`held`.
+    """The file of one client's journal.
 
     Args:
         lock: a handle that holds its lock; -1 without one.

@@ -1,4 +1,4 @@
-"""A crash-safe helper: killed at any moment and resumed, it continues its run, or repeats how the run ended."""
+"""A crash-safe helper: resumed, it continues its run, or repeats how the run ended."""
 
 from __future__ import annotations
 
@@ -39,8 +39,7 @@ class _End(HiddenRepr, msgspec.Struct, frozen=True):
 class JournaledHelper(PanelMember):
     """A :class:`~privstats.secagg.Helper` that can be killed at any moment and resumed.
 
-    Made with :meth:`offer` or :meth:`resume`. The helper's home has a subdirectory per run; markers of ended runs stay,
-    so a run is never offered twice.
+    The helper's home has a subdirectory per run; markers of ended runs stay, so a run is never offered twice.
 
     **Exclude the home from backups and machine snapshots.** Restoring or copying it during a run makes two helpers with
     one box key, and answers to two lists reveal single clients. Once the key is bound, a home restored alone, or
@@ -143,7 +142,6 @@ class JournaledHelper(PanelMember):
         return helper
 
     def _take_up(self, *, restored: bool) -> None:
-        """The end marker takes precedence over the keys."""
         if (self._place / _END).exists():
             self._ended = msgspec.msgpack.decode(read_sealed(self._place / _END, self._key), type=_End)
             self._number = self._ended.place
@@ -231,12 +229,12 @@ class JournaledHelper(PanelMember):
 
     @property
     def charged(self) -> bool:
-        """Always False: a helper releases no data."""
+        """Always False."""
         return False
 
     @property
     def upload(self) -> bytes:
-        """Always empty: a helper has no vector."""
+        """Always empty."""
         return b""
 
     @property
@@ -251,7 +249,7 @@ class JournaledHelper(PanelMember):
 
     @exclusive
     def start(self) -> list[tuple[str, bytes]]:
-        """Return an empty list: a helper only answers."""
+        """Return an empty list."""
         return []
 
     @exclusive
@@ -303,7 +301,7 @@ class JournaledHelper(PanelMember):
 
     @exclusive
     def discard(self) -> None:
-        """Destroy the box key without a statement; the run stays known."""
+        """Destroy the box key without a statement."""
         with self._acting():
             if self._ended is None:
                 if self._machine is not None:

@@ -32,8 +32,7 @@ _LED = 2  # events once a journal of the run holds the box key; binding is the f
 class JournaledLeader(PanelMember):
     """A leader's membership in the panel of one run, which can be killed at any moment.
 
-    Made with :meth:`offer` or :meth:`resume`. :meth:`lead` moves the box key into the run's journal, ``server`` in the
-    run's subdirectory, and destroys it here.
+    :meth:`lead` moves the box key into the run's journal, ``server`` in the run's subdirectory, and destroys it here.
 
     Guarantee: one run has one box key of this leader, however often the process is killed: its offer to helpers and
     clients stays valid, and no report sealed to it is lost with a process.

@@ -74,7 +74,7 @@ class HpkeKey:
 
     @property
     def ended(self) -> bool:
-        """Whether the key has expired: it answers nothing, and must be destroyed."""
+        """Whether the key has expired."""
         return time.time() >= self._keys.until
 
     @property
@@ -131,7 +131,7 @@ def run_of(home: str | os.PathLike[str], roster: Roster) -> Path:
 
 
 class PanelMember(JournalBase):
-    """One member's files of one run, under a lock; ``place`` is the run's directory, sealed under ``key``."""
+    """One member's files of one run, under a lock, in ``place``; sealed under ``key``."""
 
     _LASTS: ClassVar[str]
     """The file that stays in the run's directory after its box key and shows that the run is known."""

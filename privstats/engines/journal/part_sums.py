@@ -1,4 +1,4 @@
-"""Sums of settled parts that other processes add up: the journal stores a part until a snapshot holds its sum.
+"""Sums of settled parts by other processes: the journal stores a part until a snapshot holds its sum.
 
 After a kill, parts since the last snapshot wait again and are summed anew.
 """

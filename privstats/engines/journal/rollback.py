@@ -1,9 +1,8 @@
 """Detect rollback: an older copy of a journal is recognised by counters outside of it and by the folder's inode.
 
-A machine resumed from a backup is dangerous, because another copy may have answered another list. One counter is next
-to the folder, in ``<folder>.counts``; another, in the user's state folder, survives a restored party folder. Writes go
-journal, near counter, outer counter, message: no kill makes a counter exceed the journal's count, and every sent
-message is counted. Restoring a complete disk is not detected.
+One counter is next to the folder, in ``<folder>.counts``; another, in the user's state folder, survives a restored
+party folder. Writes go journal, near counter, outer counter, message: no kill makes a counter exceed the journal's
+count, and every sent message is counted. Restoring a complete disk is not detected.
 """
 
 from __future__ import annotations
@@ -128,7 +127,7 @@ class Counter:
     def catch_up(self, count: int) -> None:
         """Write a journal's count where a kill prevented it.
 
-        A journal that continues or repeats an answer does so first; otherwise an older copy would be accepted later.
+        Otherwise an older copy would be accepted later.
         """
         if count > self._beside or (self.outside is not None and count > self._outside):
             self.keep(count)

@@ -1,4 +1,4 @@
-"""A crash-safe server: it can be killed at any moment, resumes between any two messages and ends in the same sum."""
+"""A crash-safe server: it resumes between any two messages and ends in the same sum."""
 
 from __future__ import annotations
 
@@ -34,8 +34,7 @@ _COUNT = "server"
 class JournaledServer(PartSums):
     """A :class:`~privstats.secagg.Server` that can be killed at any moment and resumed.
 
-    Made with :meth:`create`, :meth:`resume` or :meth:`resume_or_create`. After an interruption send :attr:`outbox`
-    again to the clients in :attr:`waiting_for`.
+    After an interruption send :attr:`outbox` again to the clients in :attr:`waiting_for`.
 
     Guarantee: the noise that :meth:`release` adds is derived from the sum and from 32 bytes drawn when the journal is
     made. All calls return one release, before and after a crash, so repeated draws cannot average the noise away. A
@@ -269,9 +268,6 @@ class JournaledServer(PartSums):
         """Receive a group of messages with one wait for the disk; all accepted ones are then on disk.
 
         Send no answer earlier, because a refusal may depend on another message of the group.
-
-        Args:
-            items: sender and message, in order of arrival.
 
         Returns:
             Per item: None if accepted, now or before, else its refusal.

@@ -144,7 +144,7 @@ class ServerFiles:
         return self._segments.read(place)[_SENDER_BYTES:]
 
     def keep(self, needed: Iterable[bytes]) -> None:
-        """Remove segments that neither snapshot nor a needed place names."""
+        """Remove unneeded segments."""
         self._segments.keep(needed)
 
     def require_newest(self) -> None:
@@ -165,14 +165,11 @@ class ServerFiles:
         )
 
     def sync(self) -> None:
-        """Wait until the mark of answered records is on disk: call it before anything is sent that a peer stores."""
+        """Wait until the mark of answered records is on disk."""
         self._segments.sync()
 
     def replace(self, state: bytes, needed: Iterable[bytes]) -> None:
-        """Replace snapshot and log, so that every existing copy becomes an older one.
-
-        ``needed`` are the places that the state names.
-        """
+        """Replace snapshot and log, so that every existing copy becomes an older one."""
         self._segments.begin()
         self._mark = self._counter.after(self._mark)
         snapshot = Snapshot(

@@ -1,4 +1,4 @@
-"""State of a journaled server's machine, and its outputs: the exact sum, or the release.
+"""State and outputs of a journaled server's machine.
 
 Each output is a decision in the journal before it is returned.
 """

@@ -1,4 +1,4 @@
-"""The loop that carries a session: an aggregator, a transport and a clock in, an outcome out, for every protocol.
+"""The loop that carries a session of any protocol.
 
 Closing a step with too few answers would lose all vectors, so it stays open: the run ends, the journal stays, and the
 next run asks the missing parties.
@@ -62,8 +62,7 @@ class StepReports:
     """The result of a run of the loop.
 
     Attributes:
-        steps: reports of the closed steps, in order.
-        shortfall: the step that stayed open, if any; the next run continues there.
+        shortfall: the step that stayed open, if any.
     """
 
     steps: tuple[StepReport, ...]
@@ -78,7 +77,6 @@ class SessionContext:
         say: prints a line for the operator, without data.
         plan: the beginning of the plan's digest.
         most: maximum bytes of one reply.
-        refusals: number of refusals so far, by code.
     """
 
     transport: Transport
@@ -180,7 +178,6 @@ def gather(context: SessionContext, question: bytes, wanted: frozenset[int], sec
 
     Args:
         question: a new message, so that no old answer fits.
-        wanted: peer indices.
 
     Returns:
         Payloads of ``wanted`` by index; incomplete after a timeout.

@@ -230,7 +230,7 @@ class RoundFolder:
 
     @property
     def totals(self) -> Totals | None:
-        """The sealed sums with which the server weighs this round's, if it weighs sums."""
+        """The sealed sums of a server that weighs sums, if it does."""
         course, key = self.above.course, self.key
         if not self.kind.weighs(course):
             return None

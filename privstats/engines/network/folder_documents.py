@@ -113,7 +113,7 @@ def read_documents(home: Path) -> tuple[Course, Roster]:
 
 
 def check_not_simulated(roster: Roster) -> None:
-    """Refuse a simulated study's roster for a network node: its maker has all keys, so masks hide nothing."""
+    """Refuse a simulated study's roster: its maker has all keys, so masks hide nothing."""
     if roster.label == SIMULATION:
         raise LocalProtocolError(
             f"the roster's label is {SIMULATION!r}: one process made the keys of all parties, so they are for "
@@ -137,7 +137,7 @@ def session_name(plan: Plan, roster: Roster) -> str:
 def check_modes(home: Path) -> None:
     """Refuse a folder that other accounts can list, or with files that they can read or change.
 
-    The folder's documents are checked first: changing access rights of a wrong folder, such as ``/``, does harm.
+    Documents are checked first: changing access rights of a wrong folder, such as ``/``, does harm.
     """
     try:
         _require_documents(home)

@@ -167,7 +167,7 @@ class HomeStatus:
         return publics.index(public) if public in publics else None
 
     def facts(self) -> dict[str, Any]:
-        """Return names and values, for JSON and for a table."""
+        """Return names and values."""
         status, place = self.status or PartyStatus("", 0.0), self._place
         last = {} if not status.code else {"last_message": status.kind, "last_answer": _sentence(status.code)}
         helper = place is not None and place >= len(self.documents.roster)

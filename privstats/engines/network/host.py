@@ -1,4 +1,4 @@
-"""Run the server's folder: the next plan, its session, its release on disk, and so on, through any kill.
+"""Run the server's folder, round by round, through any kill.
 
 A party refuses a second plan or release for a round, so a server cannot try weights on it. A restarted server reads a
 round's plan from disk, because recomputed eigenvectors differ in their last digits.
@@ -163,7 +163,6 @@ class Host:
         return self._host(folder).run(replace(carrying, transport=transport, say=say))
 
     def _round_folder(self, round_: Round, releases: Releases) -> RoundFolder:
-        """Return the round's folder with its stored plan, which may differ from this machine's in rounding."""
         if round_.place not in self.folder.rounds:
             return self.folder.keep(round_.place, round_.plan)
         folder = self.folder.round(round_.place)

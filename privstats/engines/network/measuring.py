@@ -1,10 +1,9 @@
-"""Measure a party's records: its ``load`` function, one measurement, and the sums stored for the session.
+"""Measure a party's records, and store the sums for the session.
 
-This module runs the party's own ``records.py`` and no code from the network. Stored sums are sealed, and belong to one
-plan, account and text of that file. A plan for persons needs an id per row in every round.
+This module runs the party's own ``records.py`` and no code from the network. Stored sums are sealed. A plan for persons
+needs an id per row in every round.
 
-A split holds records out by their own features, so replacing a record may move it into or out of the sums. Under
-replace-one a split is refused where the noise does not hide one record more or less.
+A split holds records out by their own features, so replacing a record may move it into or out of the sums.
 """
 
 from __future__ import annotations

@@ -101,7 +101,7 @@ def family(name: str, kind: str, text: str, values: Mapping[str, float]) -> Iter
 
 @contextmanager
 def metrics_served(home: Path, port: int | None) -> Iterator[int]:
-    """Serve ``/metrics`` on a port of 127.0.0.1 in the block, from a thread; nothing where ``port`` is None.
+    """Serve ``/metrics`` on 127.0.0.1 in the block, from a thread; nothing where ``port`` is None.
 
     Requests for other hosts than 127.0.0.1 or localhost are refused with 421: a web page may have made its own name
     resolve to this address.

@@ -48,7 +48,6 @@ class RequestQueue:
 
     Args:
         until: the step's deadline, on that clock.
-        most: maximum bytes of one reply.
     """
 
     def __init__(self, transport: Transport, clock: Callable[[], float], until: float, most: int) -> None:
@@ -72,7 +71,7 @@ class RequestQueue:
             request.messages.append(name)
 
     def replies(self) -> Iterator[tuple[int, Request, Reply]]:
-        """Yield replies one at a time; the carrier's own errors are handled here."""
+        """Yield replies; the carrier's own errors are handled here."""
         waiting = {name: (node, request) for node, request in self._asked.items() for name in request.messages}
         for name, reply in pulled(self._transport, list(waiting), self._most):
             node, request = waiting[name]

@@ -1,8 +1,8 @@
-"""A party: one folder, and an answer to every message; it computes each round's plan itself before it takes part.
+"""A party: one folder, and an answer to every message.
 
-A party joins only rounds that follow from the releases it was shown. The privacy guarantee does not rest on that check:
-a server that invents releases can choose plans that follow. Only codes and the machines' answers are sent; error texts
-go to the party's own operator.
+A party computes each round's plan, and joins only rounds that follow from the releases it was shown. The privacy
+guarantee does not rest on that check: a server that invents releases can choose plans that follow. Only codes and the
+machines' answers are sent; error texts go to the party's own operator.
 """
 
 from __future__ import annotations
@@ -211,7 +211,6 @@ class Party:
         return plan if plan.published is None else plan.with_values(self._values(announcement, signed))
 
     def _values(self, announcement: RoundAnnouncement, signed: SignedAnnouncement) -> dict[str, Values]:
-        """Return the published values that the server named, from the message or from earlier rounds."""
         folder, place = self.folder, announcement.place
         came = dict(folder.read_values(place, signed.values).read()) if signed.values else {}
         if any(announcement.values.get(name) != value.digest for name, value in came.items()):
@@ -228,7 +227,7 @@ class Party:
 
 
 def answer(home: str | Path, kind: str, data: bytes, *, simulated: bool) -> Answer:
-    """Answer one message from a party's folder; never raises: errors are logged for the folder's operator.
+    """Answer one message from a party's folder; never raises.
 
     Args:
         simulated: whether one machine runs all nodes; otherwise a simulated study's folder is refused.
@@ -389,7 +388,7 @@ class RoundParty:
 
 
 def code_of_error(error: Exception) -> str:
-    """Return an error's code, the only part that is sent."""
+    """Return an error's code."""
     if isinstance(error, Declined):
         return error.code
     if passing := passing_code(error):

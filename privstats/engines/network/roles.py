@@ -1,4 +1,4 @@
-"""A party's role in a session: the journaled machine of a client, or of a helper, one message at a time.
+"""A party's role in a session, client or helper: a journaled machine, one message at a time.
 
 Every call opens and closes the journal, because another process may handle the next message.
 """
@@ -47,7 +47,7 @@ class ClientRole:
         return self._path.exists()
 
     def greeting(self) -> bytes:
-        """Return no bytes: a client has no payload before the session."""
+        """Return no bytes."""
         return b""
 
     def opened(self, opening: bytes) -> bytes:
@@ -169,7 +169,7 @@ class HelperRole:
             return helper.offered.encode()
 
     def opened(self, opening: bytes) -> bytes:  # noqa: ARG002
-        """Return no bytes: helpers get messages of their own."""
+        """Return no bytes."""
         return b""
 
     def stepped(self, message: bytes) -> bytes:

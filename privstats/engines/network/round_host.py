@@ -1,4 +1,4 @@
-"""The server's side of one session: a journaled server, its run over a transport, the release, and its final state."""
+"""The server's side of one session, from its start to its release."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ class RoundHost:
     folder: RoundFolder
 
     def run(self, carrying: Carrying) -> Ended | Waiting:
-        """Carry the session from its current state: its start, a journal, or an unwritten release.
+        """Carry the session from its current state.
 
         Raises:
             SessionEndedError: it ended before; a new session needs a new run name.
@@ -193,7 +193,6 @@ class RoundHost:
             ) from None
 
     def _fresh(self, context: SessionContext, deadlines: Deadlines) -> Aggregator:
-        """Wait until a panel's helpers have all offered their keys for this run."""
         folder = self.folder
         ended_session = SessionHistory(folder.home).of(self._session)
         if ended_session is not None:  # by a run that ended between the first check and the lock
@@ -219,7 +218,6 @@ class RoundHost:
         return protocol_of(plan.masking).machines.server(plan.masking, roster=roster, noise_due=False, **named)
 
     def _opening(self, server: JournaledServer) -> bytes:
-        """Return the first message to every client: the panel's offers, or else the protocol's."""
         head = self.folder.header.encode()
         if server.panel is not None:
             return head + b"".join(offer.encode() for offer in server.panel.offers)

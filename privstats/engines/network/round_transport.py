@@ -95,7 +95,7 @@ class RoundTransport:
         return next((reply for _, reply in self.pull_many([message], most)), None)
 
     def pull_many(self, messages: Sequence[str], most: int) -> Iterator[tuple[str, Reply]]:
-        """Yield the replies to many messages, each as :meth:`pull`."""
+        """Yield replies, each as :meth:`pull`."""
         names = {self._again.get(message, message): message for message in messages}
         for name, reply in pulled(self._transport, list(names), most):
             read = self._read(names[name], reply)

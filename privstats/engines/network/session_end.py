@@ -81,7 +81,6 @@ class SessionEnd:
         return "uncharged"
 
     def _keep(self, server: JournaledServer, ended_session: EndedSession) -> EndedSession:
-        """The journal is removed last, because it holds the signed statements."""
         offers = () if server.panel is None else tuple(offer.encode() for offer in server.panel.offers)
         if len(ended_session.survivors) < len(self.folder.roster):  # some client may be in no sum
             KeptStatements(self.folder.home).add(server.statements, offers)
@@ -192,7 +191,7 @@ class KeptStatements:
 
 
 def send_end_notices(folder: RoundFolder, context: SessionContext, ended_session: EndedSession) -> None:
-    """Notify every online node that the session has ended, so that it deletes its last answer.
+    """Notify online nodes that the session has ended, so that they delete their last answers.
 
     A client in no sum receives the proof, so that its ledger can refund the spend. A node that misses the notice stores
     its last answer for 30 days, or until the next run of the session.

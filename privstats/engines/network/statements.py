@@ -1,8 +1,7 @@
 """Signed statements of parties and server around the machines' messages: the sender's index, and the session's end.
 
-The machines authenticate themselves, so these statements only decide which node is asked and when a party deletes its
-last answer. A round's announcement names each published value by its own digest, so that a value common to several
-rounds is sent once.
+These statements only decide which node is asked and when a party deletes its last answer: the machines authenticate
+themselves. An announcement names each published value by its digest, so a common value is sent once.
 """
 
 from __future__ import annotations

@@ -44,7 +44,6 @@ class StepProgress:
         answered: indices, in increasing order.
         missing: reason per missing index: a code of ``transport.CODES``, or of this module.
         sent, received: bytes so far, in this run.
-        refusals: number of refusals in this run, by code.
         closed_after: the step's seconds; None while open.
     """
 
@@ -85,7 +84,7 @@ class ServerStatus(msgspec.Struct, frozen=True):
         process: id of the server's loop, possibly ended.
         updated: time of this state (Unix).
         step, answered, missing, sent, received, refusals: see :class:`StepProgress`.
-        since: time at which the step opened (Unix).
+        since: when the step opened (Unix).
     """
 
     run: str
@@ -271,7 +270,7 @@ class Supervision(msgspec.Struct, frozen=True):
 def supervised(
     home: Path, task: Task, address: str, certificate_ends: datetime | None = None
 ) -> Iterator[Callable[[bool], None]]:
-    """Reserve a folder for this process in the block; the block's value stores whether the node is connected.
+    """Reserve a folder for this process in the block; call the value to store whether the node is connected.
 
     Raises:
         InUseError: another process has the folder.

@@ -39,7 +39,7 @@ def write_study(
         template: the carrier's, with folders ``app`` and ``party``.
 
     Raises:
-        PlanError, LocalProtocolError, SchemaError, DataError: the files are invalid or do not fit.
+        PlanError, LocalProtocolError, SchemaError, DataError: the files are invalid.
         PrivstatsError: the folder exists, or cannot be written.
     """
     course, documents = _read(plan)

@@ -73,12 +73,12 @@ class BatchTransport(Protocol):
     """A transport that asks its carrier for many replies at once."""
 
     def pull_many(self, messages: Sequence[str], most: int) -> Iterator[tuple[str, Reply]]:
-        """Yield available replies, each once, with their messages; memory use is bounded."""
+        """Yield available replies, each once, in bounded memory."""
         ...
 
 
 def pulled(transport: Transport, messages: Sequence[str], most: int) -> Iterator[tuple[str, Reply]]:
-    """Yield the available replies to these messages, in batches if possible."""
+    """Yield the available replies, in batches if possible."""
     if isinstance(transport, BatchTransport):
         yield from transport.pull_many(messages, most)
         return
