@@ -180,8 +180,6 @@ def _flushed(code: int) -> int:
 
 
 class _Remarks:
-    """Prints our warnings as sentences, each once."""
-
     def __init__(self) -> None:
         self._usual, self._shown = warnings.showwarning, set[str]()
 

@@ -226,7 +226,6 @@ def _own_score(
 
 
 def _own_sums(scoring: ps.Scoring, file: RecordFile) -> tuple[Any, Any]:
-    """Return the exact counts of a file's scores, and each record's label, scores and id; warn of excluded records."""
     import numpy as np
 
     from privstats.heads.scoring import own_shares

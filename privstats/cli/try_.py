@@ -104,7 +104,6 @@ def _opened(paths: list[Path], asked: Asked, written: Written) -> Opened:
 
 
 def _files(tables: list[Path], example: bool) -> list[Path]:
-    """The example's files are written first, where missing."""
     if example:
         if tables:
             raise DataError("--example brings its own files: leave yours out, or leave out --example")

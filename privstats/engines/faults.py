@@ -1,4 +1,4 @@
-"""Fault injection: network faults on single messages between a client and the server.
+"""Network faults on single messages between a client and the server.
 
 None forges a valid tag: the tests of ``secagg`` cover false messages by either party.
 """

@@ -28,7 +28,7 @@ class Outcome:
         total: the exact sum over ``survivors``; marked where a client's noise is reproducible.
         survivors: the clients in the sum, in increasing order.
         bytes_sent, bytes_received: bytes from and to each client.
-        seconds: wall time by step, clients and server together.
+        seconds: wall time by step.
         openings: opened noise layers by client, for ``session.release``.
 
     Example:

@@ -150,7 +150,7 @@ class RecordLog:
         return entry
 
     def tail(self, known: int) -> Tail:
-        """Return the records after the first ``known`` ones, up to the first damaged one; nothing changes."""
+        """Return the records after the first ``known`` ones, up to the first damaged one."""
         fresh = []
         with self._path.open("rb") as file:
             present, end = self._skip(file, known), file.tell()
@@ -161,7 +161,7 @@ class RecordLog:
         return Tail(present, end, fresh, self.size - end)
 
     def present(self, known: int) -> int:
-        """Return how many of the first ``known`` records exist, without opening them."""
+        """Return how many of the first ``known`` records exist."""
         with self._path.open("rb") as file:
             return self._skip(file, known)
 

@@ -1,4 +1,4 @@
-"""Show a plan's budget table on a terminal, in a notebook or on the officer's page: one row per statistic."""
+"""Show a plan's budget table on a terminal, in a notebook or on the officer's page."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ from privstats.session.validation import require_plan, required_survivors, type_
 
 @dataclass(frozen=True)
 class LocalParties:
-    """The machines of one session; clients by roster index, helpers by panel index.
+    """Machines of one session; clients by roster index, helpers by panel index.
 
     Example:
         >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)
@@ -46,7 +46,7 @@ def local_parties(plan: Plan, parts: Sequence[Moments | Contribution], rng: Gene
 
     Args:
         parts: one per client, as for :func:`client`.
-        rng: a generator of test randomness; by default the operating system's.
+        rng: as for :func:`contribution`.
 
     Example:
         >>> from privstats.engines import loopback

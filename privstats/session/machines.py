@@ -44,7 +44,6 @@ class Contribution:
     A contribution cannot be copied or pickled, and only the process that built it may use it.
 
     Args:
-        reproducible: the vector holds noise that others may know.
         noise_root: 32 secret bytes from which its noise layers are drawn.
 
     Example:
@@ -191,7 +190,7 @@ def client(
     the spend, but the run's name is used up.
 
     Args:
-        moments: the result of ``measure`` for this party's records, or an unused contribution.
+        moments: this party's, or an unused contribution.
         roster: agreed outside this protocol, with the run's name.
         panel: the members' offers for this run, where the plan names a panel.
         charge: the party's ledger and data set, or ``"uncharged"``; optional only without DP, where nothing then
@@ -257,7 +256,6 @@ def _check_place(index: int, identity: secagg.Identity, roster: secagg.Roster) -
 def _check_moments(
     plan: Plan, moments: Moments | Contribution, account: Account | None, *, allow_reproducible: bool
 ) -> None:
-    """Refuse moments that do not fit the plan, reproducible noise, and noise drawn before its round was marked."""
     if isinstance(moments, Contribution):
         if moments.reproducible and not allow_reproducible:
             raise RandomnessError(

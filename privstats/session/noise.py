@@ -1,4 +1,4 @@
-"""Draw a plan's noise: a client's, a helper's, the noise due at the release, and a stream's per epoch."""
+"""Draw the noise of a plan's parties, releases and streams."""
 
 from __future__ import annotations
 

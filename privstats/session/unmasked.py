@@ -1,4 +1,4 @@
-"""Turn the unmasked sum into a release: add the noise still due, in the ring, then lift and check.
+"""Turn the unmasked sum into a release.
 
 Central noise is added before the centre lift: near the wrap the lift turns one grid step into 2^bits, which later noise
 would not hide, and one malicious client can move an entry there.
@@ -38,7 +38,7 @@ def release(
     noise. To reuse a release, store it.
 
     Args:
-        rng: a generator of test randomness; by default the operating system's.
+        rng: as for :func:`contribution`.
         charge: the server's ledger and data set, or ``"uncharged"``; optional only without DP. The spend is on disk
             before any central noise is drawn.
         run: the session's name (``roster.run``): a crashed call may be repeated under it at no cost; after one that

@@ -48,7 +48,7 @@ def require_roster(roster: object) -> None:
 
 
 def type_name(value: object) -> str:
-    """Return a wrong argument's type, for a message: its value may be private."""
+    """Return a wrong argument's type: its value may be private."""
     return type(value).__name__
 
 
@@ -77,7 +77,6 @@ def require_moments(plan: Plan, moments: Moments) -> None:
 
 
 def _require_persons(plan: Plan, moments: Moments) -> None:
-    """Refuse sums in which a person may count for more than the plan allows, or was clipped needlessly."""
     clip: Any = getattr(moments, "clip", None) if moments.in_wire_steps else None  # of sums over persons alone
     if clip != plan.person_clip:
         raise DataError(
@@ -96,7 +95,7 @@ def required_survivors(plan: Plan) -> tuple[int, ...] | None:
 
 
 def needs_full_list(plan: Plan) -> bool:
-    """Return whether this sum's list is shared with others: an alignment's first sum without noise, or a round."""
+    """Return whether others use this sum's list: an alignment's first sum without noise, or a round."""
     return required_survivors(plan) is not None or (plan.schema.followed and plan.noise is None)
 
 

@@ -79,7 +79,7 @@ def _rows(count: int, columns: int, bound: float, steps: int) -> SearchStrategy[
 def class_schemas(
     *, max_classes: int = 5, max_features: int = 6, statistics: str = "NABSD"
 ) -> SearchStrategy[ClassSchema]:
-    """Draw class schemas with any of the given statistics besides N and A; T and F are for plans without DP."""
+    """Draw class schemas with any of the statistics besides N and A; T and F are for plans without DP."""
 
     @st.composite
     def build(draw: st.DrawFn) -> ClassSchema:

@@ -57,7 +57,7 @@ def table_values(*among: Any) -> SearchStrategy[Any]:
     """Draw one cell of a table: blanks, numbers, texts, truths, dates and other objects.
 
     Args:
-        among: further values, drawn as often as all others together.
+        among: further values, drawn half of the time.
     """
     odd = st.sampled_from((*_MISSING, *_NUMBERS, *_TEXTS, *_OTHERS, (1, 2)))
     return st.one_of(st.sampled_from(among), odd) if among else odd

@@ -1,4 +1,4 @@
-"""The declaration of a table's columns in a file, ``columns.toml``: written by people, read into a plan.
+"""The declaration of a table's columns in ``columns.toml``: written by people, read into a plan.
 
 One table per column, with the keys of ``Cells`` in a plan; ``kind = "?"`` is an open question, refused by name.
 """

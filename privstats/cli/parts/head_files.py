@@ -1,4 +1,4 @@
-"""The work of ``privstats head``: read a head's file, print it, verify it against plan, releases and key."""
+"""Read a head's file, print it, and verify it against plan, releases and key."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Options that several commands share, with their help; the module imports nothing for them."""
+"""Options that several commands share, with their help."""
 
 from __future__ import annotations
 

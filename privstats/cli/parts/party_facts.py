@@ -1,4 +1,4 @@
-"""Collect and print facts for a party before it takes part, and the state of its folder."""
+"""Collect and print facts for a party before it takes part."""
 
 from __future__ import annotations
 

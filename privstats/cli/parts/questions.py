@@ -93,7 +93,7 @@ def values(part: Part, answers: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def completed(answers: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the answers, with harmless ones to all open questions."""
+    """Return the answers, and harmless ones to open questions."""
     full = dict(answers)
     for each in QUESTIONS:
         if each.name not in full and each.belongs(full):

@@ -112,7 +112,7 @@ def of_course(release: ps.Release, course: Course, after: Sequence[str]) -> str:
     """Return the verdict whether a release belongs to the course's session after earlier ones.
 
     Args:
-        after: files of the earlier sessions, in order; ``"none"`` for one without a sum.
+        after: files in order; ``"none"`` for a session without a sum.
     """
     before: list[ps.Release | None] = []
     for name in after:

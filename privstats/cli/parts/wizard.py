@@ -254,7 +254,7 @@ def _again(path: Path, answers: Answers, read: Answers) -> str:
 
 
 def columns_file(path: Path, file: RecordFile, drop: Sequence[str], *, ask: bool) -> str:
-    """Show a table's column names, and return a blank declaration of them once a person agrees."""
+    """Show a table's column names; return their blank declaration once a person agrees."""
     from privstats.cli.parts.declared_columns import undeclared
     from privstats.cli.parts.declaring import names_of
 
@@ -266,7 +266,7 @@ def columns_file(path: Path, file: RecordFile, drop: Sequence[str], *, ask: bool
 
 
 def write_scored(path: Path, plan: ps.Plan, text: str, *, force: bool) -> None:
-    """Write a plan that scores a head, and the head next to it; print the head's status and the next step."""
+    """Write a plan that scores a head, with the head; print the head's status and the next step."""
     from privstats.heads.scoring import published_provenance
     from privstats.inference.head_curves import expected_sentences
     from privstats.schema.public_values import beside

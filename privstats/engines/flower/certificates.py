@@ -1,4 +1,4 @@
-"""Certificates for TLS: an authority's certificate, the server's certificate and key; a node's key pair.
+"""Certificates for TLS, and a node's key pair.
 
 The authority's own key signs once and is discarded, so it can sign no other server. New certificates ``after`` old ones
 include the valid old authorities, so parties change one by one and the server last.
@@ -56,7 +56,6 @@ def write_certificates(
         hosts: names or addresses by which parties reach the server; localhost and 127.0.0.1 are added. Default with
             ``after``: the hosts of its server.
         after: the folder of certificates to replace.
-        now: the start of their lifetime, for tests.
 
     Raises:
         PrivstatsError: the folder exists, bad input, or unreadable files of ``after``.
@@ -95,7 +94,7 @@ def hosts_of(folder: Path) -> list[str]:
 
 
 def named_in(certificate: x509.Certificate) -> list[str]:
-    """Return a certificate's server names and addresses."""
+    """Return a certificate's names and addresses."""
     try:
         named = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     except (x509.ExtensionNotFound, ValueError):

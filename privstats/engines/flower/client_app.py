@@ -34,7 +34,7 @@ def answer(message: Message, context: Context) -> Message:
 
 
 def answered(message: Message, context: Context, find_home: Callable[[], Path]) -> Message:
-    """Return the folder's answer; exceptions are caught, because Flower would send their text to the server.
+    """Return the folder's answer; exceptions are caught: Flower would send their text to the server.
 
     Only simulated nodes have a partition, so a node without one refuses a simulation's keys.
     """

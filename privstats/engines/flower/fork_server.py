@@ -28,7 +28,7 @@ _MOST_BYTES = 1 << 16
 
 
 class ForkedPrograms:
-    """A replacement for the module ``subprocess`` in Flower's executor: it forks one program and starts any other.
+    """Replaces ``subprocess`` in Flower's executor: it forks one program and starts any other.
 
     The fork server starts at once, and once more if it has died.
 
@@ -44,11 +44,7 @@ class ForkedPrograms:
         self._requests = self._start()
 
     def Popen(self, words: Sequence[str], **options: Any) -> subprocess.Popen[bytes] | None:  # its name
-        """Send the arguments to the fork server, or start another program as ``subprocess`` does.
-
-        Raises:
-            PrivstatsError: the fork server ended again after a restart.
-        """
+        """Send the arguments to the fork server, or start another program as ``subprocess`` does."""
         name, *task = words
         if name != self._program:
             return subprocess.Popen(words, **options)  # noqa: S603  # Flower's own words, found in the one folder of PATH

@@ -204,8 +204,7 @@ def serve(
         address: ``HOST:PORT`` on which parties reach the fleet interface, and no other.
         control_port: port of 127.0.0.1 for ``flwr``, without a login: any user with an account on this machine may use
             it.
-        metrics_port: port of 127.0.0.1 for ``/metrics``, if any.
-        say: called with messages; the SuperLink's own log goes to stderr.
+        metrics_port, say: as for :func:`join`.
 
     Returns:
         0 after Ctrl-C, else the SuperLink's exit code.

@@ -58,7 +58,7 @@ class Logins:
     """Reads from a request's headers who signed it.
 
     Args:
-        registered: whether a public key is registered; checked again after some seconds.
+        registered: checked again after some seconds.
     """
 
     def __init__(
@@ -121,7 +121,7 @@ def remembered(verify: Verify) -> Verify:
 
 
 class NodeAuthentication:
-    """An ASGI app that passes requests signed by a node on to Flower's app, and bounds their size and time.
+    """An ASGI app that passes nodes' signed requests on to Flower's app, and bounds their size and time.
 
     A request's connection is in its scope under :data:`CONNECTION`.
     """

@@ -33,7 +33,7 @@ T = TypeVar("T")
 
 
 class PollingClock:
-    """A replacement for the module ``time`` in Flower's node, which shortens its sleeps during a session.
+    """Replaces ``time`` in Flower's node, to shorten its sleeps during a session.
 
     Example:
         >>> waited = []

@@ -1,4 +1,4 @@
-"""Encoding of a word (a request's kind or a reply's status code) and a machine's message as one record of Flower."""
+"""Encoding of a word (a request's kind or a reply's status code) and a message as one record of Flower."""
 
 from __future__ import annotations
 
@@ -39,9 +39,6 @@ def _form(data: bytes) -> tuple[str, tuple[int, ...], str]:
 
 def unpack(record: RecordDict, sender: int | str, most: int = MOST_BYTES) -> tuple[str, bytes]:
     """Return the word and the bytes of an untrusted record; its size is checked first, and nothing is decoded.
-
-    Args:
-        most: the maximum number of bytes accepted.
 
     Raises:
         RemoteProtocolError: code ``malformed``, or ``too_large``.

@@ -71,8 +71,8 @@ class JournaledClient(JournalBase):
             key: 32 bytes.
             client: the machine, which only the journal may use from now on.
             on_upload: called before the masked vector is sent; if it raises, nothing is sent.
-            restored: the journal is lost, and the operator confirms that this client sent nothing: two clients at one
-                index of a run reveal single clients' vectors.
+            restored: the operator confirms that the lost client sent nothing: two clients at one index of a run reveal
+                single clients' vectors.
 
         Raises:
             RestoredError: a client at this index of this run began on this machine before.
@@ -100,10 +100,10 @@ class JournaledClient(JournalBase):
         on_upload: OnUpload | None = None,
         restored: bool = False,
     ) -> JournaledClient:
-        """Return the client at the state of its last answer; send :attr:`answer` again.
+        """Return the client at its last answer; send :attr:`answer` again.
 
-        With ``restored=True`` its operator confirms that no other copy has answered since: two answers to two lists
-        reveal single clients' vectors.
+        ``restored=True`` confirms that no other copy has answered since: two answers to two lists reveal single
+        clients' vectors.
 
         Raises:
             NothingToResumeError: there is no journal.
@@ -134,8 +134,8 @@ class JournaledClient(JournalBase):
     ) -> JournaledClient:
         """Return the client in the journal, or a new one; for a restarted process.
 
-        ``make`` is called only without a journal, under the lock: a restart spends and draws nothing twice.
-        ``restored`` then is as for :meth:`create`. Raises as :meth:`resume`.
+        ``make`` is called only without a journal: a restart spends and draws nothing twice. ``restored`` then is as for
+        :meth:`create`. Raises as :meth:`resume`.
         """
         machine = _Machine(parameters, index, identity, roster, threads)
         _require_callback(on_upload)
@@ -350,7 +350,6 @@ class _Machine:
 
     @property
     def outside(self) -> Outside | None:
-        """The outer counter; None for an index that the machine refuses."""
         if not isinstance(self.index, int) or self.index < 0:
             return None
         return client_outside(session_id(self.parameters, self.roster), self.index)

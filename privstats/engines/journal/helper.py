@@ -128,8 +128,8 @@ class JournaledHelper(PanelMember):
         Args:
             home, key, identity, parameters, roster, noise: as for :meth:`offer`. An answer lost in a kill is remade
                 identically, because its noise follows from box key and list.
-            restored: the home was restored or copied, and its operator confirms that no copy of this helper has
-                answered since: two answers to two lists reveal single clients.
+            restored: the operator confirms that no copy of this helper has answered since: two answers to two lists
+                reveal single clients.
 
         Raises:
             NothingToResumeError: this run was never offered here.

@@ -66,10 +66,8 @@ class JournaledLeader(PanelMember):
         """Make a fresh box key for one run, on disk before :attr:`offered` can be sent.
 
         Args:
-            key: 32 bytes under which the home is sealed.
             identity: the signing key that the plan's panel names first.
-            parameters: the run's ``plan.masking``.
-            roster: parties and run name.
+            key, parameters, roster: as for :meth:`privstats.engines.journal.JournaledHelper.offer`.
             until: second since 1970 at which the box key ends; default 30 days from now.
 
         Raises:
@@ -95,8 +93,8 @@ class JournaledLeader(PanelMember):
 
         Args:
             home, key, identity, parameters, roster: as for :meth:`offer`.
-            restored: the home was restored or copied, and its operator confirms that no other copy has led this run
-                since: two servers with one box key may end in two sums.
+            restored: the operator confirms that no other copy has led this run since: two servers with one box key may
+                end in two sums.
 
         Raises:
             NothingToResumeError: this run was never offered here.

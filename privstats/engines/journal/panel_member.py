@@ -34,7 +34,7 @@ class _Keys(HiddenRepr, msgspec.Struct, frozen=True):
 class HpkeKey:
     """A panel member's box key for one run, in its directory.
 
-    Its sealing key is overwritten at the run's end, because file systems retain blocks of removed files.
+    Its sealing key is overwritten at the run's end: file systems retain removed files' blocks.
     """
 
     def __init__(self, run: Path, sealing: bytes, keys: _Keys) -> None:
@@ -57,7 +57,7 @@ class HpkeKey:
 
     @staticmethod
     def there(run: Path) -> bool:
-        """Return whether a complete key is stored, so that an offer may have been sent."""
+        """Return whether a complete key is stored."""
         return (run / _KEYS).exists()
 
     @staticmethod

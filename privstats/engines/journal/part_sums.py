@@ -66,7 +66,7 @@ class PartSums(ServerView):
 
 @runtime_checkable
 class Deferring(Protocol):
-    """An aggregator that stores parts' messages until other processes supply their sums.
+    """An aggregator that stores parts' messages until it receives their sums.
 
     Sums come in any order; the end of the step makes all missing ones.
     """

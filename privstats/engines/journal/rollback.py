@@ -72,7 +72,7 @@ class Counter:
 
     @property
     def begun(self) -> bool:
-        """Whether a machine at this roster index has acted before, by the outer counter."""
+        """Whether a machine at this index acted before, by the outer counter."""
         return self._outside > 0
 
     @property

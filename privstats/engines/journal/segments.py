@@ -178,7 +178,7 @@ class Segments:
         return read_record(self._directory / f"{_SEGMENT}.{segment}", self._key, At(number, offset, tag))
 
     def keep(self, needed: Iterable[bytes]) -> None:
-        """Remove all segments but those replayed and those that hold a needed place, which must exist."""
+        """Keep only replayed segments and those with a needed place, which must exist."""
         numbers = {_PLACE.unpack(place)[0] for place in needed}
         for number in numbers:
             self._require(number)
@@ -229,7 +229,7 @@ def _check(content: bytes) -> bytes:
 
 @runtime_checkable
 class Shelving(Protocol):
-    """An aggregator that leaves messages it needs later to a journal; without one it stores them in memory."""
+    """An aggregator that can leave messages it needs later to a journal."""
 
     fetch: Callable[[bytes], bytes]
     """The message at a place; an error of it ends the machine in memory, and the journal has what it needs."""

@@ -92,8 +92,8 @@ class JournaledServer(PartSums):
     ) -> JournaledServer:
         """Return the server after its last accepted message, also if the session has ended.
 
-        With ``restored=True`` its operator confirms that no other copy continued since: two copies may end in two sums,
-        which differ by a few clients.
+        ``restored=True`` confirms that no other copy continued since: two copies may end in two sums, which differ by a
+        few clients.
 
         Raises:
             NothingToResumeError: there is no journal.

@@ -58,7 +58,7 @@ class Snapshot(HiddenRepr, msgspec.Struct, frozen=True, omit_defaults=True):
         return msgspec.structs.replace(snapshot, seed=read_sealed(directory / _SEED, key))
 
     def write(self, directory: Path, key: bytes) -> int:
-        """Replace the snapshot and return its size in bytes, before sealing."""
+        """Replace the snapshot and return its unsealed size in bytes."""
         seedless = msgspec.msgpack.encode(msgspec.structs.replace(self, seed=b""))
         write_sealed(directory / SNAPSHOT, key, seedless)
         return len(seedless)
@@ -132,7 +132,7 @@ class ServerFiles:
         return self._segments.size > self._limit
 
     def records(self) -> Iterator[tuple[bytes, int, bytes]]:
-        """Yield place, sender and message of each record since the snapshot; read all before any write."""
+        """Yield each later record's place, sender and message; read all before any write."""
         for place, record in self._segments.located():
             sender = int.from_bytes(record[:_SENDER_BYTES], "big", signed=True)
             if sender < 0:

@@ -58,7 +58,7 @@ class ServerView(JournalBase):
 
     @property
     def panel(self) -> Panel | None:
-        """Leader and helpers; None without a panel."""
+        """Leader and helpers."""
         return getattr(self._server, "panel", None)
 
     @property
@@ -135,9 +135,9 @@ class ServerView(JournalBase):
         """Return the release of this session's sum: identical in every call, also after crashes.
 
         Args:
-            charge: as for ``session.release``; charged once, under the run's name. May be omitted once a release under
-                it has returned or aborted. The ledger records the release before it is returned, because a spend
-                without one can be withdrawn.
+            charge: as for ``session.release``; charged once. May be omitted once a release under it has returned or
+                aborted. The ledger records the release before it is returned, because a spend without one can be
+                withdrawn.
 
         Raises:
             LocalProtocolError: there is no sum, or it belongs to another plan.
@@ -199,7 +199,6 @@ class SessionOutputs:
         return outcome
 
     def _summed(self) -> tuple[RingVector, tuple[int, ...]]:
-        """Mark the sum as reproducible where a survivor's noise is known."""
         total, survivors = self._server.result
         known = not set(self._files.known_noise).isdisjoint(survivors)
         return replace(total, reproducible=True) if known else total, survivors
@@ -229,7 +228,6 @@ class SessionOutputs:
 
     @property
     def _run(self) -> bytes:
-        """The run's name, or else one derived from the seed."""
         return self._server.roster.run or sha256(b"privstats/journal/run" + self._files.seed).digest()
 
 

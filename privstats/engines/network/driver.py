@@ -71,7 +71,7 @@ class StepReports:
 
 @dataclass(frozen=True)
 class SessionContext:
-    """The parties that the loop addresses, and its clock.
+    """The loop's parties and clock.
 
     Attributes:
         say: prints a line for the operator, without data.
@@ -129,7 +129,7 @@ class SessionContext:
         return StepProgress(step, tuple(answered), missing, queue.sent, queue.received, dict(self.refusals))
 
     def proved(self, node: int, asked: Request, reply: Reply, queue: RequestQueue) -> tuple[int | None, bytes]:
-        """Return the index that a reply proves, and its payload; without a proof, delay or end requests to the node."""
+        """Return the index that a reply proves, and its payload; else delay or end requests to the node."""
         signed = read_signed_reply(reply.data, asked.digest, reply.code, self.registry.publics)
         if signed is None:
             self.once(node, f"node {self.transport.name(node)}: malformed")
@@ -145,7 +145,7 @@ class SessionContext:
 
 
 def drive(server: Aggregator, context: SessionContext, deadlines: Deadlines, opening: bytes) -> StepReports:
-    """Carry a session from its server's current step to its end, or to a deadline with too few answers.
+    """Carry a session from its current step to its end, or to a deadline with too few answers.
 
     Args:
         server: journaled, so that a killed run loses nothing.
@@ -180,7 +180,7 @@ def gather(context: SessionContext, question: bytes, wanted: frozenset[int], sec
         question: a new message, so that no old answer fits.
 
     Returns:
-        Payloads of ``wanted`` by index; incomplete after a timeout.
+        Payloads by index; incomplete after a timeout.
     """
     until = context.clock() + seconds
     queue, payloads = RequestQueue(context.transport, context.clock, until, context.most), dict[int, bytes]()

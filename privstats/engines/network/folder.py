@@ -83,7 +83,7 @@ class Folder(FolderDocuments):
         return RoundFolder(self, place, self.plan(place), self.session(place))
 
     def keep(self, place: int, plan: Plan) -> RoundFolder:
-        """Create a round's folder with its plan and published values; an existing one stays unchanged."""
+        """Create a round's folder with plan and published values; an existing one stays."""
         if place not in self.rounds:
             home = self._ensured(place)
             if plan.published is not None:
@@ -179,7 +179,7 @@ class RoundFolder:
 
     @property
     def base(self) -> Path:
-        """Folder of the owner's own files: ``records.py``, and the ledger."""
+        """Folder of ``records.py`` and the ledger."""
         return self.above.home
 
     @property
@@ -194,7 +194,7 @@ class RoundFolder:
 
     @property
     def key(self) -> bytes:
-        """Seals journals and stored moments."""
+        """The folder's key."""
         return self.above.key
 
     @property
@@ -224,7 +224,7 @@ class RoundFolder:
 
     @property
     def begun(self) -> bool:
-        """Whether this ledger marks this round as begun; a plan alone is spent, and never marked."""
+        """Whether this ledger marks this round as begun; a plan alone never is."""
         entries = (account.of_run(self.above.roster.run) for account in self.ledger.accounts())
         return any(entry is not None and self.place in entry.begun for entry in entries)
 
@@ -328,7 +328,7 @@ def _laid_down(path: Path, data: bytes) -> Iterator[Path]:
 
 
 def signed_list(home: Path, plan: Plan, roster: Roster) -> tuple[int, ...] | None:
-    """Return the clients that this party signed in the sum before a round of an alignment, if any.
+    """Return the clients that this party signed before a round of an alignment, if any.
 
     A list holds roster indices, so it is valid for these clients in this order only.
     """

@@ -1,4 +1,4 @@
-"""Open a folder: read its documents, check who else could read or change it, and load its keys and ledger.
+"""Open a folder: its documents, access rights, keys and ledger.
 
 A round's run name follows from the course's, so no party chooses it and no new roster is needed.
 """
@@ -75,7 +75,7 @@ class FolderDocuments:
 
     @property
     def publics(self) -> tuple[bytes, ...]:
-        """Public keys by index: the roster's clients, then the plans' helpers."""
+        """Public keys by index: clients, then helpers."""
         return (*self.roster.publics, *(bytes.fromhex(key) for key in self.course.first.panel[1:]))
 
     @property

@@ -1,4 +1,4 @@
-"""A folder's state: its run, round and step, the missing parties and since when, and where it resumes.
+"""A folder's state: run, round, step, missing parties, and where it resumes.
 
 This module opens no journal, ledger or records, and changes nothing.
 """
@@ -156,7 +156,7 @@ class HomeStatus:
 
     @property
     def over(self) -> bool:
-        """Whether the server has announced the session's end, or no part of the session is on disk."""
+        """Whether the server announced the session's end, or no part of it is on disk."""
         last = self.status
         ended = last is not None and (last.kind, last.code) == ("over", "ok")
         return ended or not any(path.exists() for place in self.documents.rounds for path in self._sessions(place))

@@ -65,7 +65,7 @@ class Host:
         sleep: Sleep = time.sleep,
         say: Say | None = None,
     ) -> Ended | Waiting:
-        """Carry the course from its current round to its end, or to a round with too few parties.
+        """Carry the course on to its end, or to a round with too few parties.
 
         Args:
             say: called with a line per step and refusal, a :class:`WarningLine` for a refusal; default
@@ -75,7 +75,7 @@ class Host:
             SessionEndedError: it ended before; a new session needs a new run name.
             LedgerError: the server's account cannot pay; no party was contacted.
             AggregationError: as for :meth:`RoundHost.run`, for a plan alone; a longer course continues.
-            PrivstatsError: in use, or a file cannot be read or written; nothing is lost.
+            PrivstatsError: in use, or a file error; nothing is lost.
         """
         carrying = Carrying(transport, deadlines, clock, sleep, say or log_line)
         if self.folder.kind.single:
@@ -107,7 +107,7 @@ class Host:
     def give_up(self) -> str:
         """End the current round's session without a sum, and return a sentence for the operator.
 
-        The next run notifies its clients and continues the course.
+        The next run notifies clients and continues the course.
 
         Raises:
             NothingToResumeError: no round is open.
@@ -234,7 +234,7 @@ def run_releases(
     say: Say | None = None,
     sleep: Sleep = time.sleep,
 ) -> tuple[Release | None, ...]:
-    """Run a host's session or course to its end, or return the releases of one that ended before.
+    """Run a host's session or course to its end, or return its earlier releases.
 
     Args:
         again: the operator's remedy for too few answers.
@@ -262,7 +262,7 @@ def run_releases(
 
 
 def named_home(home: str | os.PathLike[str] | None, environment: Mapping[str, str], variable: str) -> Path:
-    """Return the absolute folder that a program names, or else its environment."""
+    """Return the absolute folder named by a program or its environment."""
     named = environment.get(variable) if home is None else home
     if named is None:
         raise PrivstatsError(f"no folder is named: give its path, or set {variable} before the server starts")

@@ -126,7 +126,7 @@ def records_of(folder: RoundFolder, *, anew: bool = False) -> Records:
     """Return the stored sums if they fit this plan, account and ``records.py``; else measure now.
 
     Args:
-        anew: measure in every case, because the data may have changed.
+        anew: measure in every case.
 
     Raises:
         DataError: ``records.py`` fails or returns unfit records, or its split breaks the guarantee.
@@ -282,7 +282,7 @@ def sums_of_persons(plan: Plan, loaded: Any) -> Moments:
 
 
 def admit_persons(course: Course, loaded: Any) -> None:
-    """Refuse records before the first round that a later round would refuse."""
+    """Refuse records that a later round would refuse."""
     plan, admits = course.first, admits_of(course)
     if admits is None or isinstance(plan.privacy, NoPrivacy):
         return
@@ -318,7 +318,7 @@ def require_hidden_in(account: Account, course: Course) -> None:
 
 
 def bind_split(folder: Folder, file: RecordFile) -> str:
-    """Note which split enters a course's sums; a plan that scores a head must use the head's split.
+    """Note a course's split; a plan that scores a head must use the head's split.
 
     Returns:
         A sentence on what cannot be stored, if anything.

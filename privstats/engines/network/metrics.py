@@ -110,7 +110,7 @@ def metrics_served(home: Path, port: int | None) -> Iterator[int]:
         port: 0 lets the system choose.
 
     Yields:
-        The port; 0 where nothing is served.
+        The port, or 0.
     """
     if port is None:
         yield 0

@@ -57,7 +57,7 @@ class RequestQueue:
         self._heard = clock()
 
     def ask(self, node: int, kind: MessageKind, make: Callable[[], bytes]) -> None:
-        """Send the result of ``make``, unless the node has that request and repeating it is too early."""
+        """Send the result of ``make``, unless it is too early to repeat that request."""
         request, now = self._asked.get(node), self._clock()
         if request is not None and (request.again is None or now < request.again):
             return
@@ -115,11 +115,11 @@ class RequestQueue:
             request.again = self._clock()
 
     def never(self, node: int) -> None:
-        """Send this node no more requests in this step."""
+        """Send this node no more requests."""
         self._asked[node].again = None
 
     def refusal(self, node: int) -> str:
-        """Return the node's last refusal code for the current request; may be empty."""
+        """Return the node's last refusal code, or ""."""
         return self._asked[node].code if node in self._asked else ""
 
     def final(self, node: int) -> bool:
@@ -200,7 +200,7 @@ class NodeMap:
         return "" if stored is None else stored.session
 
     def load(self) -> dict[int, int]:
-        """Return the index by node; empty without a file of this session."""
+        """Return the index by node, if stored for this session."""
         stored = read_json(self._path, _Nodes)
         if stored is None or stored.session != self._session:
             return {}

@@ -83,7 +83,7 @@ def reason_of(error: Exception) -> str:
 
 
 def configure(environment: Mapping[str, str] = os.environ) -> None:
-    """Write the lines of ``privstats`` to standard error; a later call replaces this setup.
+    """Log ``privstats`` to standard error; a later call replaces this setup.
 
     Args:
         environment: ``PRIVSTATS_LOG`` is ``text``, the default, or ``json``, one object per line;

@@ -44,7 +44,7 @@ class RecordsPart:
         return session.on_upload(self._folder.plan, self._folder.roster, charge_of(self._folder))
 
     def settle(self, beside: bytes) -> None:
-        """Refund the spend where nothing was sent, or where signed statements prove that the upload is in no sum."""
+        """Refund the spend where nothing was sent, or the upload is proved to be in no sum."""
         if not self._folder.kind.gives_back:
             return
         for spend in spends_of(self._folder).values():
@@ -90,7 +90,7 @@ class Contribution(Protocol):
         """Return a client's part in a folder's session."""
 
     def settle(self, folder: Folder, ended: Mapping[int, bytes], say: Callable[[str], None]) -> None:
-        """Settle earlier uploads, by ended rounds' encoded :class:`EndStatements`."""
+        """Settle earlier uploads, by encoded :class:`EndStatements`."""
 
     def obsolete_rounds(self, folder: Folder, place: int) -> Collection[int]:
         """Return rounds with sessions to give up as this one begins."""
@@ -134,7 +134,7 @@ def spends_of(folder: RoundFolder) -> dict[str, Spend]:
 
 
 def panel_of(plan: Plan, offers: bytes) -> Panel | None:
-    """Return a session's panel, from the opening's offers and the plan's identities, if any."""
+    """Return a session's panel, if any."""
     return offered_panel(plan, offers) if plan.panel else None
 
 

@@ -80,7 +80,7 @@ class Party:
         return self.first.prepare(anew=anew)
 
     def of(self, plan: str | Path | None, roster: str | Path | None) -> RoundParty:
-        """Return the party's side of an earlier session by its files; by default of the current session.
+        """Return the party's side of a session by its files; by default of the current one.
 
         Raises:
             PrivstatsError: the files do not fit, or the folder holds a course.
@@ -279,7 +279,7 @@ class RoundParty:
         """Determine the role and measure the records, before anything is sent.
 
         Args:
-            anew: measure even if earlier sums are stored.
+            anew: measure even if sums are stored.
 
         Returns:
             A client's records; None for a helper or a stream, which measures when it sends.
@@ -374,7 +374,7 @@ class RoundParty:
         self.say(reason_of(error) if isinstance(error, LedgerError) else sentences.get(code) or reason_of(error))
 
     def forget_old(self) -> None:
-        """Remove last answers that were not requested for a month, and expired box keys."""
+        """Remove answers not requested for a month, and expired box keys."""
         limit = time.time() - KEPT_SECONDS
         for path in (self.folder.home / "sessions").glob("*"):
             try:

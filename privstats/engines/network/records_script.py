@@ -53,7 +53,7 @@ def name_file(folder: Folder, file: RecordFile, untouched: bytes) -> Named:
 
     Args:
         file: named from the current folder; the script names it from the party's.
-        untouched: the text of an unedited ``records.py``, which may be replaced.
+        untouched: an unedited ``records.py``, which may be replaced.
 
     Raises:
         PlanError: the folder is of a stream.

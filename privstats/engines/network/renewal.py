@@ -68,7 +68,7 @@ def renew(old: Path, new: Path, *, untouched: bytes, unfinished: bool = False) -
     Args:
         old: the folder of an ended run, of any role.
         new: the owner's folder of the next run, as the coordinator sent it.
-        untouched: the text of an unedited ``records.py``, which is replaced.
+        untouched: an unedited ``records.py``, which is replaced.
         unfinished: move even if this party has not heard the end of the old session.
 
     Raises:

@@ -53,7 +53,7 @@ class ClientRole:
     def opened(self, opening: bytes) -> bytes:
         """Make the client, once, and return its answer.
 
-        The opening holds the panel's offers, or else the server's message.
+        The opening is the panel's offers or the server's message.
         """
         with self._journal(lambda: self._new_client(opening)) as client:
             answer = answered(client, opening, begins=True)

@@ -97,7 +97,7 @@ class RoundHost:
         Raises:
             SessionEndedError: it ended before; a new session needs a new run name.
             AggregationError: it ends without a sum; or its sum is refused for release, in this and every later run.
-            PrivstatsError: in use, or a file cannot be read or written; nothing is lost.
+            PrivstatsError: in use, or a file error; nothing is lost.
         """
         nodes, plan = NodeMap(self.folder.home, self._session), self.folder.plan
         watch = Watch(self.folder.base, self.folder.above.roster.run.hex(), self.folder.place)
@@ -123,7 +123,7 @@ class RoundHost:
             return self._without_panel(context, lack.missing)
 
     def give_up(self) -> str:
-        """End the session on purpose, and return a sentence for the operator; the next run notifies its clients.
+        """End the session on purpose, and return a sentence for the operator.
 
         Raises:
             SessionEndedError: it ended before.

@@ -1,4 +1,4 @@
-"""The transport of one round's session: it puts every message into an envelope with the round's number.
+"""A transport that puts every message into an envelope with the round's number.
 
 A party is sent the last release and new published values, or everything if it reports that it lacks more.
 """

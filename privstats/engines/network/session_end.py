@@ -1,4 +1,4 @@
-"""A session's end on the server's disk: release or reason, statements and history; and the session's last message.
+"""A session's end on the server's disk, and its last message.
 
 After a kill each step repeats with identical bytes; the journal is removed last. A session in the history is never
 reopened.
@@ -119,7 +119,7 @@ class EndedSession(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     panel: tuple[str, ...] = ()
 
     def sentence(self, host: str) -> str:
-        """Return a sentence about this end, for an operator."""
+        """Return a sentence for an operator."""
         if not self.release:
             return f"this session ended on {self.ended} without a sum: {self.why}"
         parties = ", ".join(map(str, self.survivors))
@@ -133,7 +133,7 @@ class SessionHistory:
         self._path = home / "ended.json"
 
     def of(self, session: str) -> EndedSession | None:
-        """Return a session's end; None where it has not ended."""
+        """Return a session's end, if it has ended."""
         return next((ended_session for ended_session in self.all() if ended_session.session == session), None)
 
     def all(self) -> tuple[EndedSession, ...]:

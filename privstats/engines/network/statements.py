@@ -134,7 +134,7 @@ def session_ended(
 
 
 def read_session_ended(data: bytes, header: Header, server: bytes) -> bytes | None:
-    """Return the attachment of the server's signed end; None where the server did not sign it for this session."""
+    """Return the attachment of a signed end; None where the server did not sign it for this session."""
     end = HEADER_BYTES + _DIGEST_BYTES
     statement, signature, beside = data[:end], data[end : end + _SIGNATURE_BYTES], data[end + _SIGNATURE_BYTES :]
     if statement[:HEADER_BYTES] != header.encode() or not verify(server, signature, _ENDED + statement + beside):
@@ -164,7 +164,7 @@ class RoundAnnouncement(msgspec.Struct, frozen=True, array_like=True, forbid_unk
     """One round of a course.
 
     Attributes:
-        course, roster: their digests; for a plan alone, ``course`` is the plan's.
+        course, roster: digests; for a plan alone, ``course`` is the plan's.
         plan: its plan, as TOML; empty for a plan alone.
         values: SHA-256 of each published value, by name.
         outcomes: SHA-256 of each earlier round's release file; :data:`NO_SUM` without one.

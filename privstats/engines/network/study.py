@@ -1,4 +1,4 @@
-"""The files that the coordinator distributes: the carrier's app, and folders for server, parties and helpers.
+"""The files that the coordinator distributes.
 
 These files hold no key. :func:`simulated_study` is the exception: a reader of its folders has every key, so its roster
 is labelled, and network nodes refuse such folders.

@@ -60,7 +60,7 @@ class Transport(Protocol):
         ...
 
     def pull(self, message: str, most: int) -> Reply | None:
-        """Return a message's reply, once, of at most ``most`` bytes; None while there is none."""
+        """Return a message's reply, once, of at most ``most`` bytes; else None."""
         ...
 
     def name(self, node: int) -> str:
@@ -94,7 +94,7 @@ class Deadlines:
 
     Args:
         open_seconds: for the first step: parties start their nodes, and measure.
-        step_seconds: for every other. Below 120 s, restarting parties are lost.
+        step_seconds: for others. Below 120 s, restarting parties are lost.
         least: the bound on both, for tests.
     """
 
