@@ -146,7 +146,7 @@ def _new_course(whole: ps.Plan, options: Mapping[str, Any]) -> Written:
 
 
 def _full_plan(path: Path) -> ps.Plan:
-    """Read a plan that need not publish values that follow from its schema alone, as a regression's weights do."""
+    """Values that follow from the schema alone, as a regression's weights do, need not be published."""
     from privstats.course.kinds import kind_for
     from privstats.plan.document import from_toml, read_text
 

@@ -47,7 +47,8 @@ One-shot private learning from sufficient statistics. Most people begin with:
   privstats table RELEASE                           estimates with intervals
 
 Every command: privstats --help. What one takes: privstats COMMAND --help."""
-_BLAS_WAIT = "OPENBLAS_THREAD_TIMEOUT", "16"  # 2**16 ticks, some 25 microseconds on x86-64
+# Idle threads of OpenBLAS sleep after 2**16 ticks, some 25 microseconds on x86-64: spinning costs processor time.
+_BLAS_WAIT = "OPENBLAS_THREAD_TIMEOUT", "16"
 
 
 class _Commands(TyperGroup):
@@ -159,8 +160,6 @@ def main() -> None:
 
     0: done. 1: a claim is contradicted, by an audit, an attack or a verification; or noise hides every row of a table.
     2: any error, with one sentence on standard error. 130: interrupted.
-
-    Idle threads of OpenBLAS sleep soon, because spinning costs processor time.
     """
     os.environ.setdefault(*_BLAS_WAIT)  # read when numpy and scipy load, which no import above does
     warnings.showwarning = _Remarks()

@@ -288,7 +288,7 @@ def server(
     Args:
         identity: the signing key behind the roster's ``server``.
         keys: instead of ``identity``, where the plan names a panel: its member 0's keys for this run.
-        panel: the members' offers for this run, where the plan names a panel.
+        panel: as for :func:`client`.
         rng, allow_reproducible: as in :func:`contribution`; the keys come from ``rng``.
 
     Raises:

@@ -35,7 +35,7 @@ def release(
 
     The full noise is due in the central model; in the panel model only the leader's, because the sum holds the
     helpers'. Every call draws new noise and is charged as a release, because averaging many calls would remove the
-    noise. To reuse a release, store it.
+    noise.
 
     Args:
         rng: as for :func:`contribution`.
@@ -95,7 +95,6 @@ def _noise_sizes(plan: Plan, survivors: tuple[int, ...], openings: Mapping[int, 
 
 
 def _fits(opening: object, levels: Sequence[int], present: int) -> bool:
-    """Return whether a client could have opened these layers in a sum of ``present`` clients."""
     return (
         isinstance(opening, Opening)
         and type(opening.left_for) is int

@@ -19,7 +19,7 @@ _EXPONENTS = (-8, 0, 12, 20, 64)  # of published weights: from 2**27 to 2**-64 i
 
 
 def check_module(word: str, *, features: int = 5, classes: int = 3, grid_bits: int = 12, seed: int = 0) -> None:
-    """Search for rows that break a module's sensitivity bound; for the tests of the package that defines it.
+    """Search for rows that break a module's sensitivity bound.
 
     The module must return integer vectors of its declared size and norm, whatever other records are present. The search
     proves nothing; the proof belongs in the module's docstring.

@@ -96,8 +96,6 @@ def _frame(change: Callable[[Any], Any]) -> Callable[[Mapping[str, Sequence[Any]
 
 
 def _typed(kind: str, of: str = "iufbO") -> Callable[[Any], Any]:
-    """Convert every column of the types ``of`` to ``kind``, where its values admit it."""
-
     def change(frame: Any) -> Any:
         for name in frame.columns:
             if frame[name].dtype.kind not in of:

@@ -218,7 +218,7 @@ class ConnectionLimiter:
 
     @contextmanager
     def request(self, admitted: AdmittedConnection, node: bytes) -> Iterator[bool]:
-        """Assign the connection to a known key, and yield whether its request may proceed ."""
+        """Assign the connection to a known key, and yield whether its request may proceed."""
         may = self._requests[node] < self._limits.requests and self.prove(admitted, node)
         if not may:
             self.turn_away("node", admitted.host)

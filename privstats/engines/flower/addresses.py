@@ -83,7 +83,7 @@ class ControlOnly:
 
 
 def layers(flowers: Callable[[], list[Any]]) -> list[Any]:
-    """Return Flower's layers in order; those of the control interface handle its requests alone."""
+    """Return Flower's layers in order."""
     return [type(each)(ControlOnly, layer=each) if each.cls.__module__ == _LAYERS else each for each in flowers()]
 
 

@@ -99,7 +99,7 @@ def _lives(process: int) -> bool:
 
 
 def write_programs(folder: Path, runs: str) -> None:
-    """Write the only folder on the ``PATH`` of a node or a SuperLink.
+    """Write the only folder on the ``PATH`` of a node or a SuperLink, so that no other program is found by name.
 
     Args:
         folder: readable by its owner only; other files in it are removed, and each program is replaced atomically.

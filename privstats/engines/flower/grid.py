@@ -119,7 +119,7 @@ class GridTransport:
         return next((reply for _, reply in self.pull_many([message], most)), None)
 
     def pull_many(self, messages: Sequence[str], most: int) -> Iterator[tuple[str, Reply]]:
-        """Yield the answers that have arrived to these messages, as :meth:`pull`."""
+        """Yield the answers that have arrived, as :meth:`pull`."""
         yield from ((name, Reply(_NODE_UNAVAILABLE)) for name in messages if name == _NOT_TAKEN)
         sent = [name for name in messages if name != _NOT_TAKEN]
         size = max(1, _BATCH_BYTES // (most + _AROUND))

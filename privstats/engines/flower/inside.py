@@ -47,8 +47,8 @@ _AGAIN = "call it again, and the session goes on"
 def join(app: ClientApp, home: Home | None = None) -> None:
     """Let a ``ClientApp`` answer for a party's folder, in addition to its own handlers.
 
-    An error of the folder is logged here and only its code leaves. The first message measures the records, unless
-    ``privstats flower check`` did.
+    An error of the folder is logged here and only its code leaves, so it ends no handler of the app. The first message
+    measures the records, unless ``privstats flower check`` did.
 
     Args:
         app: made without a ``client_fn``; for one with it see :func:`party_mod`.

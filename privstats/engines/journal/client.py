@@ -1,7 +1,7 @@
 """A crash-safe client.
 
-After its last answer it only repeats that answer (:class:`FinishedClient`); otherwise a server killed meanwhile would
-lose its session.
+After its last answer it holds no secret and only repeats that answer (:class:`FinishedClient`); otherwise a server
+killed while last answers were in transit would lose its session.
 """
 
 from __future__ import annotations

@@ -191,7 +191,7 @@ class KeptStatements:
 
 
 def send_end_notices(folder: RoundFolder, context: SessionContext, ended_session: EndedSession) -> None:
-    """Notify online nodes that the session has ended, so that they delete their last answers.
+    """Notify every online node that the session has ended, so that it deletes its last answer.
 
     A client in no sum receives the proof, so that its ledger can refund the spend. A node that misses the notice stores
     its last answer for 30 days, or until the next run of the session.

@@ -105,7 +105,6 @@ class PartyStatus(msgspec.Struct, frozen=True):
     """A party's or a helper's state of a session.
 
     Attributes:
-        run: the course's run name, in hex.
         updated: time of the last answer (Unix).
         place: round of the last message; -1 without one.
         kind, code: of the last message, and of its answer.
@@ -127,7 +126,7 @@ class Watch:
     """Updates the server folder's state during one round's session, writing only changes.
 
     Args:
-        run: the course's run name, in hex; another name restarts the numbers.
+        run: another name restarts the numbers.
     """
 
     def __init__(self, home: Path, run: str, place: int, now: Callable[[], float] = time.time) -> None:
