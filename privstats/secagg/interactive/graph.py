@@ -1,7 +1,7 @@
 """The graph of neighbours that exchange masks: a function of the parameters and the roster alone.
 
-Each client computes it, so the server cannot choose it. It is complete, or a random k-regular Harary graph: a
-permutation derived from public values puts the clients on a ring, neighbours are the k nearest.
+Each client computes it, so the server cannot choose it. It is complete, or a random k-regular Harary graph: a public
+permutation puts the clients on a ring, neighbours are the k nearest.
 """
 
 from __future__ import annotations
@@ -24,9 +24,8 @@ class Graph:
     """The neighbours of every client, in increasing order.
 
     Raises:
-        LocalProtocolError: the roster does not fit the parameters, or the graph is not complete and the roster not
-            numbered: a client does not see the distant part of a sparse graph, where advertisements of another run
-            would go unnoticed, see ``docs/protocol.md``.
+        LocalProtocolError: the roster does not fit the parameters, or the graph is sparse and the roster not numbered:
+            a client does not see the graph's distant part, where another run's advertisements would go unnoticed.
     """
 
     parameters: Parameters
@@ -45,7 +44,7 @@ class Graph:
 
     @cached_property
     def place(self) -> bytes:
-        """64 bytes that stand for the session's setting: a saved state opens under no other."""
+        """64 bytes that identify the session's setting: a saved state opens under no other."""
         return self.parameters.digest + self.roster.digest
 
     def neighbours(self, client: int) -> tuple[int, ...]:
@@ -55,13 +54,13 @@ class Graph:
         return tuple(int(other) for other in self._table[client])
 
     def point(self, owner: int, holder: int) -> int:
-        """Return the Shamir point, 1 to 255, of ``holder``'s share of ``owner``'s secrets: its index as a neighbour."""
+        """Return the Shamir point, 1 to 255, of ``holder``'s share: its index among the owner's neighbours."""
         if self.parameters.complete:
             return holder + 1 if holder < owner else holder
         return int(np.searchsorted(self._table[owner], holder)) + 1
 
     def least_degree(self, members: frozenset[int]) -> int:
-        """Return the smallest number of neighbours of any of ``members`` among ``members``."""
+        """Return the smallest number of neighbours within ``members``."""
         if self.parameters.complete:
             return len(members) - 1
         present = np.zeros(self.parameters.clients, bool)
@@ -76,11 +75,7 @@ class Graph:
 
 @lru_cache(maxsize=4)
 def _harary(seed: bytes, clients: int, neighbours: int) -> NDArray[np.int32]:
-    """Neighbours by client, shape ``(clients, neighbours)``: those at ring distance up to half the degree.
-
-    Place p of the ring goes to the client with the p-th smallest of ``clients`` uint64 drawn from the seed's keystream.
-    Cached, because in a simulation every client of a session computes the same table.
-    """
+    """Return neighbours by client, ``(clients, neighbours)``; keystream ranks set ring positions."""
     order = np.argsort(np.frombuffer(reference_keystream(seed, 0, 0, 8 * clients), "<u8"), kind="stable")
     half = neighbours // 2
     offsets = np.concatenate([np.arange(-half, 0), np.arange(1, half + 1)])

@@ -1,18 +1,16 @@
 """Derive, deal and seal a client's keys of version 4, under X25519 and ML-KEM-768 together.
 
-The interface is that of :class:`~privstats.secagg.interactive.client_secrets.ClientSecrets`, which is version 3's. A
-client deals two random polynomials, g and f; g(0) is the key of the client's self-mask. The secret of a pair is the
-lower client's f at the upper's point: the upper holds it as its share, and t others can reconstruct it. Where the upper
-vanishes, the server follows the lower's *link*, the pair's seed under a pad from the upper's f. No key is shared, a
-dealing needs no group operation, and X25519 alone opens nothing.
+A client deals two random polynomials, g and f; g(0) keys its self-mask. A pair's secret is the lower client's f at the
+upper's point: the upper holds it as its share, and t others can reconstruct it. Where the upper vanishes, the server
+follows the lower's *link*, the pair's seed under a pad from the upper's f. No key is shared, a dealing needs no group
+operation, and X25519 alone opens nothing.
 
-The degree of both polynomials is proved as in version 3, by the responses z = u + e f with blinds that are used once;
-here the challenge is a hash of commitments alone. No further proof is needed, because a verified share *is* the pair's
-secret. One pair of blinds is enough: a dealing that passes the test falsely can end a session, as in version 3, but
-cannot change a sum; a second pair would cost 64 bytes per neighbour each way.
+Degrees are proved as in version 3, by z = u + e f with blinds that are used once; the challenge is a hash of
+commitments alone. No further proof is needed, because a verified share *is* the pair's secret. A dealing that passes
+the test falsely can end a session but cannot change a sum.
 
-Coefficients and blinds depend on the transcript, so a client that was copied or restored deals different polynomials
-in another session. Encapsulations are random: a repeated step yields different ciphertexts and keys.
+Coefficients and blinds depend on the transcript, so a copied client deals different polynomials in another session.
+Encapsulations are random: a repeated step yields different ciphertexts and keys.
 """
 
 from __future__ import annotations
@@ -61,7 +59,7 @@ _NAMES = ("self", "pair")
 
 
 class HybridSecrets(BoxKeys):
-    """Secrets of one client in one session of version 4; the repr shows none of them."""
+    """Secrets of one client in one session of version 4."""
 
     def __init__(self, root: bytes | bytearray, graph: Graph, me: int) -> None:
         super().__init__(root)
@@ -75,7 +73,7 @@ class HybridSecrets(BoxKeys):
     def advertise(
         self, opening: HybridOpen, context: bytes, me: int, identity: Identity, state: ClientState
     ) -> HybridAdvertise:
-        """Return the signed keys; raises ``Refusal`` for a key of the server that is none, before the state changes."""
+        """Return the signed keys; raises ``Refusal`` for an invalid server key, before the state changes."""
         self.shared_with(opening.server_key)
         secret, ciphertext = _encapsulated(opening.kem_key)
         public = kem.public_of(self._kem)
@@ -85,12 +83,12 @@ class HybridSecrets(BoxKeys):
         return HybridAdvertise(opening.session, me, self.box_public, public, ciphertext, signature)
 
     def channel_secret(self, state: ClientState) -> bytes:
-        """Return the secret from which the keys of the channel to the server are derived."""
+        """Return the secret behind the channel's keys."""
         ciphertext = cast("HybridAdvertise", state.advert).ciphertext
         return kem.combined(self.shared_with(state.server_key), bytes(state.kem_secret), ciphertext)
 
     def deal(self, transcript: bytes, owner: int, holders: Sequence[int], threshold: int) -> Dealing:
-        """Shares of both polynomials for the neighbours, and the proof of their degree; the same for a transcript."""
+        """Return shares of both polynomials, with proven degree, a function of the transcript."""
         rows = [
             drawn(derive(self._root, f"{name}-{what}", salt=transcript), threshold)
             for name in _NAMES
@@ -106,7 +104,7 @@ class HybridSecrets(BoxKeys):
         return Dealing(shares_in(values), commitments, responses_to(values, challenges), proofs)
 
     def seal_box(self, shares: bytes, sender: int, receiver: KnownAdvertise, transcript: bytes) -> bytes:
-        """Return the box for ``receiver``: a ciphertext of ML-KEM, and its two shares under a key of both secrets."""
+        """Seal two shares for ``receiver`` behind an ML-KEM ciphertext, under a key of both secrets."""
         context = box_context(receiver.session, sender, receiver.sender)
         secret, ciphertext = _encapsulated(receiver.kem_key)
         key = self._box(receiver.box_key, secret, ciphertext, (sender, receiver.sender), transcript)
@@ -125,7 +123,7 @@ class HybridSecrets(BoxKeys):
         return AESGCM(derive(both, f"box/{ends[0]}/{ends[1]}", salt=transcript))
 
     def links(self, state: ClientState) -> tuple[bytes]:
-        """Return the pair's seed for each usable owner above this client, under a pad that the owner's f removes."""
+        """Return the pair seeds for usable owners above this client, under pads that each owner's f removes."""
         above = [owner for owner in state.sharers if owner > self._me and owner in state.held]
         joined = b""
         for owner, seed in self.pair_seeds(above, state):
@@ -133,7 +131,7 @@ class HybridSecrets(BoxKeys):
         return (joined,)
 
     def pair_seeds(self, others: Iterable[int], state: ClientState) -> Iterator[tuple[int, bytes]]:
-        """Yield each other client, in order, with the seed of their common mask."""
+        """Yield each other client, in order, with their common mask's seed."""
         for other in others:
             value = self._pair_value(other, state.transcript) if other > self._me else state.held[other][SECRET_BYTES:]
             yield other, pair_seed(value, state.transcript, (self._me, other))
@@ -146,7 +144,7 @@ class HybridSecrets(BoxKeys):
         return to_bytes(self._pair_values[transcript][self._graph.point(self._me, other) - 1])
 
     def revealed(self, transcript: bytes) -> bytes:
-        """Return the secret that a survivor reveals: g(0)."""
+        """Return g(0), which a survivor reveals."""
         return to_bytes(drawn(derive(self._root, "self-coefficients", salt=transcript), 1)[0])
 
     def self_stream(self, transcript: bytes) -> bytes:
@@ -155,12 +153,12 @@ class HybridSecrets(BoxKeys):
 
 
 def link_pad(value: bytes, transcript: bytes, lower: int, upper: int) -> bytes:
-    """Return the pad of a link, from the upper client's f at the lower's point."""
+    """Derive a link's pad from the upper client's f at the lower's point."""
     return derive(value, f"link/{lower}/{upper}", salt=transcript)
 
 
 def xor(one: bytes, other: bytes) -> bytes:
-    """Return the exclusive or of two strings of 32 bytes."""
+    """Return the exclusive or of two 32-byte strings."""
     return to_bytes(int.from_bytes(one, "little") ^ int.from_bytes(other, "little"))
 
 
@@ -173,10 +171,11 @@ def verified_degrees(
     transcript: bytes,
     weights: tuple[Sequence[int], Sequence[int]],
 ) -> Public:
-    """Return the public part of a dealing of version 4, after the check that the responses of both have degree < t.
+    """Return a version 4 dealing's public part, after checking that both polynomials' responses have degree < t.
 
-    As :func:`~privstats.secagg.interactive.dealing.verified`; ``proofs`` are the commitment to g(0) and the response
-    for it, ``weights`` those for g, from 0, and for f, from 1.
+    Args:
+        proofs: the commitment to g(0) and its response.
+        weights: for g, from 0, and for f, from 1.
     """
     holders = len(weights[1])
     lengths = len(commitments), len(responses), len(proofs)

@@ -1,8 +1,6 @@
-"""The public parameters of one aggregation: clients, thresholds, ring and steps, agreed before it starts.
+"""The public parameters of one aggregation: clients, thresholds, ring and steps.
 
-Frozen and digested; the digest is bound into every signature and key, so parties with different parameters cannot talk.
-``Parameters.solve`` takes the neighbours and the threshold of a random graph from
-:mod:`privstats.secagg.interactive.random_graph`. Built by the plan; knows nothing of moments or noise.
+Their digest is bound into every signature and key, so parties with different parameters cannot communicate.
 """
 
 from __future__ import annotations
@@ -43,15 +41,14 @@ class Parameters:
 
     Attributes:
         clients: parties on the roster, n.
-        threshold: shares that reconstruct a secret, t; also the signatures over one survivor list before unmasking.
-        min_survivors: the minimum number of clients in a revealed sum.
+        threshold: shares that reconstruct a secret, t; also signatures required over a list.
+        min_survivors: minimum number of clients in a revealed sum.
         colluders: clients that may work with the server without learning more than the sum.
-        neighbours: number of clients with which each client exchanges masks, k; ``clients - 1`` is the complete graph.
+        neighbours: clients that each client exchanges masks with, k.
         ring: the group of the summed vectors.
-        plan_digest: 32 bytes that identify everything else the parties agreed on.
-        server_may_lie: whether the promise covers a server that chooses who drops out; it does not in the sparse graph.
-        levels: the numbers of clients that remaining noise can be sized for, see ``secagg.machines``; empty where no
-            layers are opened.
+        plan_digest: 32 bytes that identify everything else agreed on.
+        server_may_lie: whether the promise covers a server that chooses who drops out; false for a sparse graph.
+        levels: survivor counts that remaining noise can be sized for; empty where no layers are opened.
         key_agreement: ``"x25519"`` is version 3 of the protocol, ``"mlkem768-x25519"`` version 4.
 
     Raises:
@@ -123,25 +120,25 @@ class Parameters:
 
     @property
     def hybrid(self) -> bool:
-        """Whether keys are agreed on by X25519 and ML-KEM-768 together: version 4 of the protocol."""
+        """Whether X25519 and ML-KEM-768 together agree on keys: version 4."""
         return self.key_agreement == HYBRID
 
     @property
     def quorum(self) -> int:
-        """The number of *others* that must answer a client: the client is a witness itself in the complete graph."""
+        """Number of *other* clients that must answer; in the complete graph the client is a witness itself."""
         return self.threshold - 1 if self.complete else self.threshold
 
     @property
     def disputes(self) -> int:
-        """The neighbours that may share no mask with a client: those it disputes with, in version 4's random graphs."""
+        """Neighbours that may dispute with a client and so share no mask, in version 4's random graphs."""
         return DISPUTES if self.hybrid and not self.complete else 0
 
     @property
     def fewest_listed(self) -> int:
-        """The fewest clients on a list of survivors that a client signs.
+        """Minimum number of clients on a survivor list that a client signs.
 
-        ``min_survivors``; in version 4's random graphs more. There a lying server can exclude from the sum any client
-        that is in dispute with all its neighbours in it.
+        More than ``min_survivors`` in version 4's random graphs: a lying server can exclude from the sum any client in
+        dispute with all its neighbours there.
         """
         if not self.disputes:
             return self.min_survivors
@@ -149,7 +146,7 @@ class Parameters:
 
     @property
     def bounds(self) -> FailureBounds:
-        """The remaining failure probabilities, as log2; minus infinity in the complete graph."""
+        """The remaining failure probabilities, as log2; -inf in the complete graph."""
         if self.complete:
             return CERTAIN
         return failure_bounds(
@@ -163,7 +160,7 @@ class Parameters:
 
     @property
     def digest(self) -> bytes:
-        """32 bytes that stand for these parameters, the plan and the cryptographic suite."""
+        """32 bytes that identify these parameters, the plan and the cryptographic suite."""
         numbers = (self.clients, self.threshold, self.min_survivors, self.colluders, self.neighbours)
         layers = (self.levels,) if self.levels else ()
         parts = (SUITES[self.key_agreement], numbers, self.ring.segments, self.plan_digest, *layers)
@@ -176,10 +173,10 @@ class Parameters:
 
     @property
     def failure(self) -> float:
-        """Bound on the probability, over the random graph, that masking shows more than the sum; 0 where complete.
+        """Bound on the probability, over the random graph, that masking reveals more than the sum.
 
-        The union of connectivity, privacy and, if :attr:`server_may_lie`, a lying server. Liveness is not among them: a
-        session that ends without a sum reveals no client.
+        The union of connectivity, privacy and, if :attr:`server_may_lie`, a lying server; 0 where complete. Liveness is
+        excluded: a session without a sum reveals no client.
         """
         if self.complete:
             return 0.0
@@ -196,7 +193,7 @@ class Parameters:
 
     @property
     def condition(self) -> str:
-        """The only adversary that the promise holds against; empty if it holds against any server."""
+        """The only adversary that the promise holds against; empty for any server."""
         return "" if self.server_may_lie else "against a server that follows the protocol"
 
     @classmethod
@@ -216,26 +213,20 @@ class Parameters:
     ) -> Parameters:
         """Return the smallest graph and threshold that keep the promise for this cohort.
 
-        The complete graph takes t = floor((n + c) / 2) + 1, so that no two survivor lists can both gather t signatures
-        (2t > n + c). The other graphs have the smallest even k that :func:`solve_sparse` returns.
+        The complete graph has t = floor((n + c) / 2) + 1, so that no two survivor lists can both gather t signatures
+        (2t > n + c). Other graphs have the smallest even k that :func:`solve_sparse` returns.
 
         Args:
-            clients: parties on the roster.
-            min_survivors: the minimum number of clients in a revealed sum.
-            colluders: clients that may work with the server.
-            ring: what is summed.
-            plan_digest: 32 bytes that identify the plan.
             graph: ``"complete"``; ``"sparse"``; ``"robust"``: sparse, and safe against a server that chooses who drops;
                 or ``"auto"``: complete up to 256 clients, robust beyond.
-            helpers, noisy_helpers: 0 and False, because this protocol has no helpers.
-            levels, key_agreement: as in the class.
+            helpers, noisy_helpers: 0 and False: this protocol has no helpers.
 
         Raises:
             PlanError: helpers, an unknown graph, or no threshold satisfies both the dropouts and the colluders.
 
-        Guarantee: see ``docs/protocol.md``. The complete graph covers a server that misreports dropouts, and the
-        robust graph does up to :attr:`bounds`. The sparse graph is for a server that follows the protocol: its bounds
-        assume that dropouts do not depend on the graph.
+        Guarantee: see ``docs/protocol.md``. The complete graph covers a server that misreports dropouts; the robust
+        graph does up to :attr:`bounds`. The sparse graph is for a server that follows the protocol: its bounds assume
+        that dropouts do not depend on the graph.
         """
         if helpers or noisy_helpers:
             raise PlanError("the interactive protocol has no helpers: leave panel out, or choose protocol='split'")

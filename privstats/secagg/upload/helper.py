@@ -1,7 +1,7 @@
-"""The helper machine of an upload: it opens the boxes that clients sealed to it, and answers one list, once.
+"""The helper machine of an upload: it opens the boxes sealed to it, and answers one list, once.
 
-No clock, socket, global or randomness. A refusal never changes its state: it depends on public data alone, and if a bad
-message ended a helper, any sender could end the run.
+It has no clock, socket, global or randomness. A refusal never changes its state: if a bad message ended a helper, any
+sender could end the run.
 """
 
 from __future__ import annotations
@@ -36,26 +36,24 @@ class Helper(Exclusive):
     """One helper in one run.
 
     Args:
-        parameters: the public parameters that all parties agreed on.
         keys: identity and box key; the helper uses up the box key, so a second helper from the same keys is refused.
-        roster: the public identities of all parties, from the roster's owner and *not from the leader*: a leader could
-            make a roster of clients that it controls.
+        roster: all parties' public identities, from the roster's owner and *not from the leader*, who could list
+            clients that it controls.
         panel: leader and helpers, by the identities that the plan names.
-        noise: if the parameters require noise of every helper, the function that draws it, a vector of the ring, from
-            32 secret bytes. These are derived from the box key and the answered list, so one list has one draw.
+        noise: draws a vector of the ring from 32 secret bytes, if the parameters require noise of every helper. The
+            bytes are derived from the box key and the answered list, so one list has one sample.
         threads: processors to use for keystreams.
-        allow_reproducible: accept keys that were drawn from a generator that others may reproduce: in tests.
+        allow_reproducible: accept keys from a reproducible generator: in tests.
 
     Raises:
-        LocalProtocolError: keys, roster or panel do not fit, or the keys were used; or the parameters require noise and
-            ``noise`` is missing, or the reverse.
+        LocalProtocolError: keys, roster or panel do not fit, the keys were used, or ``noise`` is missing or surplus.
         RandomnessError: the keys are reproducible and ``allow_reproducible`` is not set.
 
     Guarantee: the helper adds up streams over one list, of at least ``min_survivors`` reports that keys on the roster
-    signed and that the helper accepted, and then destroys every key. If this helper alone is honest, and no copy of its
-    box key exists, every report that is not on that list stays uniform to all other parties together. If the parameters
-    require noise, one draw of it is in the answer, and no party sees the sum over that list without that draw. A second
-    machine with the same box key answers an equal list with an equal draw, so repeated answers do not average it away.
+    signed and that it accepted, and then destroys every key. If this helper alone is honest, and no copy of its box key
+    exists, every report that is not on that list stays uniform to all other parties together. If noise is required, one
+    sample is in the answer, and no party sees the sum over that list without it. A second machine with the same box key
+    answers an equal list with an equal sample, so repeated answers do not average it away.
 
     Example:
         >>> from privstats.engines import loopback
@@ -101,7 +99,7 @@ class Helper(Exclusive):
 
     @staticmethod
     def check_noise(parameters: UploadParameters, noise: object) -> None:
-        """Refuse a helper without the noise that a run requires, or with noise that it does not require.
+        """Refuse missing or surplus noise.
 
         Raises:
             LocalProtocolError: parameters and noise do not fit.
@@ -121,7 +119,7 @@ class Helper(Exclusive):
 
     @property
     def index(self) -> int:
-        """The helper's number among the peers of the run: helpers come after the clients."""
+        """The helper's number among the run's peers: helpers come after the clients."""
         return self.parameters.clients + self.place - 1
 
     @property
@@ -131,7 +129,7 @@ class Helper(Exclusive):
 
     @property
     def answer(self) -> bytes:
-        """The one answer, to be sent again; empty before it is made."""
+        """The one answer, to be sent again; empty before it exists."""
         return self._answer
 
     @property
@@ -146,12 +144,12 @@ class Helper(Exclusive):
 
     @property
     def faults(self) -> tuple[RemoteProtocolError, ...]:
-        """Boxes that a client signed and that do not open; reports in a signed batch that no client made."""
+        """Signed boxes that do not open; reports in a signed batch that no client made."""
         return tuple(self._faults)
 
     @property
     def parts(self) -> int:
-        """The number of parts that it has answered."""
+        """Number of answered parts."""
         return len(self._parts)
 
     @property
@@ -166,7 +164,7 @@ class Helper(Exclusive):
 
     @exclusive
     def receive(self, data: bytes | bytearray | memoryview) -> list[tuple[str, bytes]]:
-        """Process one message from the leader and return the answer; the same bytes get the same answer.
+        """Process one message from the leader and return the answer; identical bytes get an identical answer.
 
         Raises:
             RemoteProtocolError: the message is refused and the state is unchanged.
@@ -185,16 +183,12 @@ class Helper(Exclusive):
 
     @exclusive
     def take(self, data: bytes | bytearray | memoryview) -> None:
-        """Process a batch again without answering it, for a journal that replays what it was sent.
-
-        Raises:
-            RemoteProtocolError, LocalProtocolError: as :meth:`receive`.
-        """
+        """Process a batch again without answering it, for a journal's replay; raises as :meth:`receive`."""
         self._refusing(self._take_message, data)
 
     @exclusive
     def abandon(self) -> list[tuple[str, bytes]]:
-        """Destroy box key and pieces, and sign that no answer was given and none can be.
+        """Destroy box key and pieces, and sign that no answer exists and none can.
 
         Raises:
             LocalProtocolError: an answer was begun, and may have been sent.
@@ -213,10 +207,10 @@ class Helper(Exclusive):
 
     @exclusive
     def export(self, key: bytes) -> NoReturn:  # noqa: ARG002
-        """Refuse: a helper's state is the list of messages that it received, which ``engines.journal`` stores.
+        """Refuse: a helper's state is its received messages, which ``engines.journal`` stores.
 
         Raises:
-            LocalProtocolError: always; a saved helper would be a second one, and could answer a second list.
+            LocalProtocolError: always; a saved helper could answer a second list.
         """
         raise LocalProtocolError("a helper is not saved whole: engines.journal.JournaledHelper keeps what it was sent")
 
@@ -235,7 +229,7 @@ class Helper(Exclusive):
         self._guarded(self._accepted, view)
 
     def _check_size(self, view: memoryview) -> None:
-        """Refuse a message that is larger than any of the leader's; unproven, because its signature was not read."""
+        """Unproven, because the signature was not read."""
         try:
             wire.check_size(view, messages.largest_request(self.parameters))
         except Refusal as refusal:
@@ -246,7 +240,7 @@ class Helper(Exclusive):
             raise Refusal("session_over", f"this helper is {self._step}, and its box key is gone", proven=False)
 
     def _guarded(self, act: Callable[[memoryview], _T], view: memoryview) -> _T:
-        """Process a message completely or refuse it; an interruption ends this helper."""
+        """An interruption ends this helper."""
         try:
             return act(view)
         except Refusal:
@@ -259,7 +253,7 @@ class Helper(Exclusive):
         return self._checked(self._accepted(view))
 
     def _accepted(self, view: memoryview) -> messages.Batch | messages.ProvedBatch:
-        """Accept or refuse each report of a batch and return the batch; a repeated batch changes nothing."""
+        """Accept or refuse each report of a batch; a repeated batch changes nothing."""
         kind = messages.kinds_of(self.parameters).batch
         message = messages.decode(view, kind, self.parameters, self._context)
         name, number = sha256(view).digest(), message.part
@@ -308,7 +302,7 @@ class Helper(Exclusive):
         return messages.encode(messages.ProvedChecked(self._context, message.part, bitmap, answers, signature))
 
     def _answers(self, scheme: ProvingScheme, message: messages.ProvedBatch, bitmap: bytes) -> Iterator[bytes]:
-        """Yield the answer to each accepted report's proof, always from the same batch: one rho per report, ever."""
+        """Yield answers always from the same batch: one rho per report, ever."""
         entries = checks.entries_of(message, self.parameters)
         for place in sorted(wire.members(bitmap, len(entries))):
             entry = entries[place]
@@ -337,7 +331,7 @@ class Helper(Exclusive):
         return reveal
 
     def _drawn(self, roll: bytes) -> RingVector | None:
-        """Return the noise of the one answer, bound to the list with this roll; None if the parameters require none."""
+        """Draw the one answer's noise, bound to the list with this roll."""
         if self._noise is None:
             return None
         noise = self._noise(statements.derive(self._secret, f"noise/{roll.hex()}", self._context))
@@ -370,7 +364,7 @@ class Helper(Exclusive):
 
 
 class _Evidence:
-    """Stores the first message of each code that was refused after the leader's signature was verified."""
+    """Stores the first message per code that was refused after the leader's signature was verified."""
 
     def __init__(self, stored: dict[str, bytes], view: memoryview) -> None:
         self._evidence_for, self._view = stored, view

@@ -1,9 +1,8 @@
-"""Masking of a vector in the one upload: a body for the leader, a piece for each helper, and the helpers' answers.
+"""Mask a vector in the one upload: a body for the leader, a piece per helper, and the helpers' answers.
 
-``MaskingScheme`` is the interface for client, helper and leader, and ``Streams`` the scheme of ``split``: the vector
-minus one AES keystream per helper, which holds the seed and adds its streams up. ``body = x - sum_j P(stream_j)``; a
-helper's answer is the sum of its streams over the survivors; bodies plus answers give the sum. Another scheme brings
-its own lengths of bodies and pieces, which ``messages`` defines. The helper decides whether a query is answered.
+``MaskingScheme`` is the interface, ``Streams`` the scheme of ``split``: ``body = x - sum_j P(stream_j)``, with one AES
+keystream per helper, which holds the seed. A helper's answer is the sum of its streams over the survivors; bodies plus
+answers give the sum.
 """
 
 from __future__ import annotations
@@ -34,10 +33,10 @@ class Hidden:
     """A client's vector, hidden for one report.
 
     Attributes:
-        secret: 32 bytes from which everything else of the report is derived.
-        body: for the leader, in pieces of bytes; one is valid until the next is requested.
+        secret: 32 bytes that derive the rest of the report.
+        body: for the leader, in chunks of bytes; each is valid until the next is requested.
         pieces: one per helper, place 1 first.
-        commits, parts: what its client signs of its proof; empty where reports carry none.
+        commits, parts: signed parts of the client's proof; empty without one.
     """
 
     secret: bytes
@@ -51,14 +50,14 @@ class Hidden:
 
 
 class MaskingScheme(Protocol):
-    """A masking scheme: leader and helpers together unmask a sum and nothing else; it has no state."""
+    """A stateless masking scheme: leader and helpers together unmask a sum and nothing else."""
 
     @property
     def answer_bytes(self) -> int:
         """The length of a helper's answer."""
 
     def cover(self, vector: RingVector, root: bytes | bytearray, sender: int) -> Hidden:
-        """Hide a vector for one report under a secret of this run, sender, vector and root alone."""
+        """Hide a vector under a secret of this run, sender, vector and root alone."""
 
     def zeros(self) -> Any:
         """Return a total over no client."""
@@ -67,7 +66,7 @@ class MaskingScheme(Protocol):
         """Add bodies to a total, in place."""
 
     def answer(self, pieces: Iterable[tuple[int, bytes]], out: memoryview) -> None:
-        """Write a helper's answer over these senders and their pieces to ``out``, which holds zeros."""
+        """Write a helper's answer over these senders and pieces to ``out``, which holds zeros."""
 
     def uncover(self, total: Any, answers: Mapping[int, bytes | memoryview], survivors: int) -> RingVector:
         """Return the sum from a total and the answers by place; consumes the total.
@@ -79,19 +78,19 @@ class MaskingScheme(Protocol):
 
 @runtime_checkable
 class ProvingScheme(MaskingScheme, Protocol):
-    """The masking scheme of reports that carry a proof; ``commits`` and ``parts`` are what the client signed of it."""
+    """The masking scheme of reports with a proof; the client signed ``commits`` and ``parts``."""
 
     def helped(self, seed: bytes, sender: int, commits: bytes, parts: bytes, rho: bytes) -> Words:
-        """Return a helper's answer to one report's proof under the leader's coins, from the seed of its share."""
+        """Return a helper's answer to one proof under the leader's coins, from its share's seed."""
 
     def refused(
         self, body: bytearray, sender: int, commits: bytes, parts: bytes, rho: bytes, helped: Words
     ) -> tuple[str, ...]:
-        """Return the checks that a report fails, from the leader's body and the sum of the helpers' answers."""
+        """Return the checks that a report fails, from the leader's body and the helpers' summed answers."""
 
 
 def scheme_of(parameters: UploadParameters, context: bytes, *, threads: int = 1) -> MaskingScheme:
-    """Return the masking scheme that these parameters name."""
+    """Return the parameters' masking scheme."""
     if parameters.claim is None:
         return Streams(parameters.ring, parameters.helpers, context, threads=threads)
     scheme: MaskingScheme = parameters.claim.scheme(parameters.ring, parameters.helpers, context)
@@ -99,7 +98,7 @@ def scheme_of(parameters: UploadParameters, context: bytes, *, threads: int = 1)
 
 
 def proving(scheme: MaskingScheme) -> ProvingScheme:
-    """Return the scheme if its reports carry proofs; refuse a scheme that proves nothing.
+    """Return the scheme if its reports carry proofs.
 
     Raises:
         LocalProtocolError: the scheme proves nothing.
@@ -116,8 +115,6 @@ class Streams:
     """The masking scheme of one run of ``split``.
 
     Args:
-        ring: the ring of the summed vectors.
-        helpers: the number of helpers.
         context: the context of the run; no stream of one run appears in another.
         threads: processors to use for keystreams.
 
@@ -134,12 +131,12 @@ class Streams:
         return self._ring.wire_bytes
 
     def cover(self, vector: RingVector, root: bytes | bytearray, sender: int) -> Hidden:
-        """Body and seeds under :func:`secret_of` the vector."""
+        """Return body and seeds under the vector's :func:`secret_of`."""
         secret = secret_of(root, self._context, sender, vector)
         return Hidden(secret, *self.hide(vector, secret, sender))
 
     def hide(self, vector: RingVector, secret: bytes, sender: int) -> tuple[Iterator[memoryview], list[bytes]]:
-        """Body and seeds; the vector does not change."""
+        """Return body and seeds; the vector does not change."""
         seeds = [derive(secret, f"seed/{place}", self._context) for place in range(1, self._helpers + 1)]
         streams = [self._stream(seed, sender) for seed in seeds]
         return masked_tiles(vector, minus=streams, threads=self._threads), seeds
@@ -153,13 +150,13 @@ class Streams:
         add_packed(total, *bodies)
 
     def answer(self, pieces: Iterable[tuple[int, bytes]], out: memoryview) -> None:
-        """The sum of the streams of these senders, added up in the message's buffer."""
+        """Sum these senders' streams in the message's buffer."""
         streams = (self._stream(seed, sender) for sender, seed in pieces)
         while chunk := list(islice(streams, _CIPHERS)):
             add_masks_packed(self._ring, out, plus=chunk, threads=self._threads)
 
     def uncover(self, total: RingVector, answers: Mapping[int, bytes | memoryview], survivors: int) -> RingVector:  # noqa: ARG002
-        """Total and answers, added up; every answer is some element of the ring, so none is refused here."""
+        """Add the answers to the total; every answer is a ring element, so none is refused."""
         add_packed(total, *(memoryview(answer) for answer in answers.values()))
         reduce(total)
         return total
@@ -169,10 +166,10 @@ class Streams:
 
 
 def secret_of(root: bytes | bytearray, context: bytes, sender: int, vector: RingVector, witness: bytes = b"") -> bytes:
-    """Return the secret from which a whole report is derived: a function of root, run, sender, vector *and witness*.
+    """Derive a report's secret from root, run, sender, vector *and witness*.
 
-    The same root with a second vector, witness or sender (a forked or cloned machine) gives another secret. Otherwise
-    the leader alone could read the difference of two vectors, and one key of AES-GCM would encrypt two bodies.
+    A forked or cloned machine's second vector, witness or sender gives another secret. Otherwise the leader could read
+    the difference of two vectors, and one AES-GCM key would encrypt two bodies.
     """
     encryptor = Cipher(algorithms.AES256(derive(root, "hedge", context)), modes.GCM(bytes(12))).encryptor()
     encryptor.authenticate_additional_data(encoded_index(sender))
@@ -205,9 +202,9 @@ class _Tile(NamedTuple):
 
 
 def masked_tiles(vector: RingVector, *, minus: Sequence[bytes], threads: int = 1) -> Iterator[memoryview]:
-    """Yield the packed bytes of ``vector`` minus the masks of these seeds, in pieces; the vector is left as it is.
+    """Yield the packed bytes of ``vector`` minus these seeds' masks, in chunks.
 
-    A piece is valid until the next one is requested.
+    A chunk is valid until the next is requested; the vector does not change.
     """
     ciphers = [AESGCM(seed) for seed in minus]
     tiles = list(_tiles(vector.ring))
@@ -220,7 +217,7 @@ def masked_tiles(vector: RingVector, *, minus: Sequence[bytes], threads: int = 1
 
 
 class _Masker:
-    """Masks one tile after another in a buffer of its own: allocating memory costs as much as a mask."""
+    """Masks tile after tile in one buffer: allocating memory costs as much as a mask."""
 
     def __init__(self, vector: RingVector, ciphers: Sequence[AESGCM], size: int) -> None:
         self._vector, self._masks = vector, TileMasks((), ciphers, size)
@@ -260,12 +257,11 @@ def _add(packed: memoryview, tiles: Sequence[_Tile], ciphers: Sequence[AESGCM]) 
 
 
 def _largest(tiles: Sequence[_Tile]) -> int:
-    """Bytes of the largest tile's entries."""
     return max((tile.size * (4 if tile.bits <= 32 else 8) for tile in tiles), default=0)
 
 
 def _tiles(ring: Group) -> Iterator[_Tile]:
-    """Yield every tile's entries in its lane and bytes on the wire, in the order of the wire."""
+    """Yield every tile's entries and wire bytes, in wire order."""
     start = 0
     for lane, (size, bits) in enumerate(ring.segments):
         for number, first in enumerate(range(0, size, TILE)):
