@@ -1,10 +1,8 @@
-"""Encapsulate with ML-KEM-768 (FIPS 203) from ``cryptography``, and combine its secret with that of X25519.
+"""Encapsulate with ML-KEM-768 (FIPS 203), and combine its secret with that of X25519.
 
-Both secrets and the ciphertext go into one derivation, so the keys are secret while one of the two schemes is secure.
-Only this module encapsulates, so tests replace the randomness here. It has no protocol: machines call these functions.
-
-A changed ciphertext decapsulates to another secret and raises nothing (implicit rejection). The change is detected when
-a message under the derived key does not open.
+Both secrets and the ciphertext go into one derivation, so the keys are secret while one of the two schemes is secure. A
+changed ciphertext decapsulates to another secret without an error (implicit rejection); the message under the derived
+key then does not open.
 """
 
 from __future__ import annotations
@@ -25,10 +23,10 @@ SECRET_BYTES = 32
 
 @cache
 def require_support() -> None:
-    """Refuse to begin where this machine's OpenSSL has no ML-KEM: no session falls back to X25519 alone.
+    """Refuse to begin without ML-KEM in OpenSSL: no session falls back to X25519 alone.
 
     Raises:
-        LocalProtocolError: it has none.
+        LocalProtocolError: there is none.
     """
     private_key(bytes(SEED_BYTES))
 
@@ -42,12 +40,12 @@ def private_key(seed: bytes) -> MLKEM768PrivateKey:
 
 
 def public_of(private: MLKEM768PrivateKey) -> bytes:
-    """Return the 1,184 bytes of the encapsulation key."""
+    """Return the 1,184-byte encapsulation key."""
     return private.public_key().public_bytes_raw()
 
 
 def encapsulate(public: bytes) -> tuple[bytes, bytes]:
-    """Return a fresh secret of 32 bytes, and the 1,088 bytes that give it to the key's owner.
+    """Return a fresh 32-byte secret, and its 1,088-byte ciphertext for the key's owner.
 
     Raises:
         ValueError: ``public`` is no encapsulation key (FIPS 203, 7.2): its length, or a number not below 3329.
@@ -63,7 +61,7 @@ def encapsulate(public: bytes) -> tuple[bytes, bytes]:
 
 
 def parsed(public: bytes) -> MLKEM768PublicKey:
-    """Return the encapsulation key; raises ``ValueError`` as :func:`encapsulate`, and as :func:`require_support`."""
+    """Parse an encapsulation key; raises as :func:`encapsulate` and :func:`require_support`."""
     try:
         return MLKEM768PublicKey.from_public_bytes(public)
     except UnsupportedAlgorithm:
@@ -71,12 +69,12 @@ def parsed(public: bytes) -> MLKEM768PublicKey:
 
 
 def decapsulate(private: MLKEM768PrivateKey, ciphertext: bytes) -> bytes:
-    """Return the secret in a ciphertext for this key; a random secret if the ciphertext is for another key."""
+    """Return the secret in a ciphertext; a random one if it is for another key."""
     return private.decapsulate(ciphertext)
 
 
 def combined(shared: bytes, secret: bytes, ciphertext: bytes) -> bytes:
-    """Concatenate X25519's secret, ML-KEM's and its ciphertext, for one key derivation with both keys in its salt."""
+    """Concatenate X25519's secret, ML-KEM's and its ciphertext, for one key derivation."""
     return shared + secret + ciphertext
 
 

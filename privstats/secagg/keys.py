@@ -1,11 +1,9 @@
 """Identities, and the derivation of keys from shared secrets.
 
-Ed25519 for signatures, X25519 for key agreement, HKDF-SHA256 for derivation; each derived key has its own label and is
-used for one purpose. No messages: the protocol machines call these functions.
+Ed25519 signs, X25519 agrees, HKDF-SHA256 derives; each derived key has its own label and one purpose.
 
-A machine's state is sealed: encrypted and authenticated under the caller's key, bound to its role, parameters, roster
-and index, so it cannot be resumed elsewhere. Sealing does not prevent the reuse of an old copy: a store of states must
-replace them, as ``engines.journal`` does.
+A machine's state is sealed: encrypted and authenticated under the caller's key, and bound to role, parameters, roster
+and index. Sealing does not prevent the reuse of an old copy: a store must replace it, as ``engines.journal`` does.
 """
 
 from __future__ import annotations
@@ -34,10 +32,10 @@ KEY_AGREEMENTS = (CLASSICAL, HYBRID)
 
 
 def draw(entropy: Entropy, size: int) -> bytes:
-    """``size`` bytes of ``entropy``.
+    """Draw ``size`` bytes of ``entropy``.
 
     Raises:
-        LocalProtocolError: it gave another number of bytes, so a key would be shorter than required.
+        LocalProtocolError: it returned another number of bytes.
     """
     drawn = entropy(size)
     if len(drawn) != size:
@@ -46,7 +44,7 @@ def draw(entropy: Entropy, size: int) -> bytes:
 
 
 class Identity:
-    """The long-term Ed25519 signing key of a client or of the server; the repr does not show it.
+    """The long-term Ed25519 signing key of a client or of the server.
 
     Raises:
         LocalProtocolError: ``private`` is not 32 bytes.
@@ -72,15 +70,15 @@ class Identity:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], passphrase: str | None = None) -> Identity:
-        """Return the identity in a file that :meth:`save` wrote.
+        """Load an identity from a file that :meth:`save` wrote.
 
         Args:
-            path: the file, which only its owner may read or write (mode 0600 or less).
-            passphrase: decrypts the file, if it is encrypted.
+            path: the file; only its owner may have access (mode 0600 or less).
+            passphrase: decrypts an encrypted file.
 
         Raises:
             LocalProtocolError: the file cannot be read, others can read it, it holds something else, or the passphrase
-                is missing, wrong or too much.
+                is missing, wrong or surplus.
         """
         from privstats.files.locked_key import read_private
 
@@ -91,9 +89,9 @@ class Identity:
         """Write the identity to a new file atomically: PKCS #8 in PEM, mode 0600.
 
         Args:
-            path: the new file; an existing one is never replaced, because an overwritten identity is lost.
-            passphrase: encrypts the file. Each guess at a stolen copy then costs half a second and 128 MiB (scrypt with
-                n = 2^17, r = 8, p = 1). A passphrase of six random words is not guessed.
+            path: the new file; an existing one is never replaced, because its identity would be lost.
+            passphrase: encrypts the file. Each guess then costs half a second and 128 MiB (scrypt with n = 2^17, r = 8,
+                p = 1).
 
         Raises:
             LocalProtocolError: the passphrase is not a text, or empty.
@@ -105,18 +103,17 @@ class Identity:
 
     @staticmethod
     def relock(path: str | os.PathLike[str], passphrase: str | None = None, new: str | None = None) -> None:
-        """Write the identity in a file again, in its place, locked as :meth:`save` locks files today.
+        """Rewrite an identity's file under the lock that :meth:`save` uses today.
 
-        Files of privstats up to 0.2 are locked with 2,048 rounds of PBKDF2; they can be read, and keep that lock until
-        this call. Copies of the old file stay as weak as they were.
+        Files of privstats up to 0.2 use 2,048 rounds of PBKDF2 until this call. Copies of the old file stay as weak as
+        they were.
 
         Args:
-            path: the file.
-            passphrase: unlocks it; None for a file that is not locked.
+            passphrase: unlocks the file; None if it is not locked.
             new: locks it; the same passphrase where None.
 
         Raises:
-            LocalProtocolError: as for :meth:`load` and :meth:`save`, or neither passphrase is given.
+            LocalProtocolError: as for :meth:`load` and :meth:`save`, or neither passphrase is present.
             PrivstatsError: the file cannot be written; it stays as it was.
 
         Example:
@@ -132,7 +129,7 @@ class Identity:
 
     @property
     def public(self) -> bytes:
-        """The 32-byte public key that goes on the roster; ``public.hex()`` is how rosters and plans write it."""
+        """The 32-byte public key for the roster; rosters and plans write its hex."""
         return self._key.public_key().public_bytes_raw()
 
     @property
@@ -152,7 +149,7 @@ def require_identity(identity: object) -> Identity:
     """Return the identity itself.
 
     Raises:
-        LocalProtocolError: it is not an ``Identity`` but, for example, a path or bare bytes.
+        LocalProtocolError: it is not an ``Identity``.
     """
     if not isinstance(identity, Identity):
         raise LocalProtocolError(
@@ -162,12 +159,12 @@ def require_identity(identity: object) -> Identity:
 
 
 def derive(secret: bytes | bytearray, label: str, *, salt: bytes = b"", size: int = 32) -> bytes:
-    """Return a key for the purpose that ``label`` names."""
+    """Derive a key for the purpose that ``label`` names."""
     return hkdf(secret, salt, (PROTOCOL + label).encode(), size)
 
 
 def hkdf(secret: bytes | bytearray, salt: bytes, info: bytes, size: int) -> bytes:
-    """HKDF-SHA256 (RFC 5869), extract and expand."""
+    """HKDF-SHA256 (RFC 5869): extract and expand."""
     return HKDF(SHA256(), size, salt, info).derive(secret)
 
 
@@ -191,7 +188,7 @@ S = TypeVar("S")
 
 
 def seal_state(state: object, key: bytes, *, role: str, place: bytes, entropy: Entropy) -> bytes:
-    """``nonce || AES-256-GCM(state)``; raises ``LocalProtocolError`` for a key that is not 32 bytes."""
+    """Return ``nonce || AES-256-GCM(state)``; ``key`` has 32 bytes."""
     nonce = draw(entropy, _NONCE_BYTES)
     return nonce + _cipher(key).encrypt(nonce, msgspec.msgpack.encode(state), _bound(role, place))
 
