@@ -1,7 +1,7 @@
 """Draw a release's noise on the flat integer layout: central, distributed, local and a panel's.
 
-The levels come from a ``Noise`` and the distribution from its trust model. A client adds its share before the ring, the
-server adds central noise after the ring and before the centre lift, and a member of a panel adds its noise in the ring.
+A client adds its share before the ring, a panel member adds noise in it, and the server after it and before the centre
+lift.
 """
 
 from __future__ import annotations
@@ -43,13 +43,11 @@ def draw_central(noise: Noise, layout: Layout, rng: Generator) -> NDArray[np.int
 
 
 def draw_share(noise: Noise, layout: Layout, rng: Generator, layers: Sequence[Generator] = ()) -> NDArray[np.int64]:
-    """Draw one client's noise: its share in the distributed model, the full noise in the local one; int64, grid steps.
+    """Draw one client's noise, its share or (local) the full noise; int64, grid steps.
 
     Args:
-        noise: the levels.
-        layout: the flat vector's segments.
         rng: the client's secret generator.
-        layers: where clients remove excess noise, one generator per layer, lowest first, each from its own seed.
+        layers: one separately seeded generator per layer, lowest first, where clients remove excess noise.
 
     Guarantee:
         Distributed: with at least ``noise.honest_shares`` such shares from honest clients in it, the sum meets the
@@ -57,7 +55,7 @@ def draw_share(noise: Noise, layout: Layout, rng: Generator, layers: Sequence[Ge
         after each has opened its j lowest layers. Local: this client's upload alone meets the promise.
 
     Raises:
-        ValueError: the model is central or panel, where clients add nothing, or the layers are not those of the noise.
+        ValueError: clients add no noise in this model, or the layers are not those of the noise.
 
     Example:
         >>> from privstats import randomness
@@ -77,10 +75,10 @@ def draw_share(noise: Noise, layout: Layout, rng: Generator, layers: Sequence[Ge
 
 
 def draw_layers(noise: Noise, layout: Layout, layers: Sequence[Generator]) -> NDArray[np.int64]:
-    """Draw the lowest layers of one client's share from their generators and return their sum: int64, grid steps.
+    """Draw and sum the lowest layers of one client's share: int64, grid steps.
 
-    The client that drew the layers and a server that received their seeds get equal integers: a sample depends on its
-    own 64 bits of the seed's stream and, where these do not decide, on its own substream (``samplers``).
+    The client and a server with the layers' seeds get equal integers: a sample depends on its own bits of the seed's
+    stream alone (``samplers``).
 
     Raises:
         ValueError: the noise has fewer layers.
@@ -104,12 +102,12 @@ def draw_layers(noise: Noise, layout: Layout, layers: Sequence[Generator]) -> ND
 
 
 def draw_member(noise: Noise, layout: Layout, rng: Generator) -> NDArray[np.int64]:
-    """Draw the full noise of one panel member, leader or helper: int64, shape ``(layout.size,)``, grid steps.
+    """Draw one panel member's full noise: int64, shape ``(layout.size,)``, grid steps.
 
     Guarantee:
         Exact sum + this is exactly ``noise.mu``-GDP for the unit and adjacency of the promise, as in the central model;
-        the other members' noise is added to that sum, so it is post-processing. Assumes that this member draws once
-        per sum and keeps ``rng`` secret; assumes nothing about any other member.
+        other members' noise is post-processing. Assumes that this member draws once per sum and keeps ``rng`` secret;
+        assumes nothing about any other member.
 
     Raises:
         ValueError: the model is not panel.
@@ -135,7 +133,6 @@ def _draw(noise: Noise, layout: Layout, rng: Generator) -> NDArray[np.int64]:
 
 
 def _drawn_at(place: int, noise: Noise, layout: Layout, rng: Generator) -> NDArray[np.int64]:
-    """Draw the base of a share, or one of its layers, by its index in ``Noise.layered_sigmas``."""
     draws = (noise.trust.sampler(noise.layered_sigmas(each)[place], each.size, rng) for each in layout.segments)
     return np.concatenate(list(draws))
 

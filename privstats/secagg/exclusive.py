@@ -59,7 +59,7 @@ class Exclusive:
 
 
 def exclusive(method: Callable[Concatenate[M, P], R]) -> Callable[Concatenate[M, P], R]:
-    """Raise ``LocalProtocolError`` while another exclusive method of the object runs."""
+    """Make a method raise ``LocalProtocolError`` while another exclusive method of its object runs."""
 
     @wraps(method)
     def alone(self: M, /, *args: P.args, **kwargs: P.kwargs) -> R:
