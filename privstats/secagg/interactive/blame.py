@@ -1,7 +1,4 @@
-"""Decide whether the session can continue after a step, and attribute faults to clients.
-
-A fault is proven, or an accusation where the server cannot decide which of two clients is lying.
-"""
+"""Decide whether the session can continue after a step, and attribute faults to clients."""
 
 from __future__ import annotations
 
@@ -19,7 +16,7 @@ Failed = Mapping[int, tuple[int, ...]]
 
 
 def both_sides(failed: Failed) -> Failed:
-    """Map each client to all clients in dispute with it: in version 4 such a pair has no mask."""
+    """Map each client to all clients in dispute with it; in version 4 such pairs have no mask."""
     sides: dict[int, set[int]] = {}
     for holder, owners in failed.items():
         for owner in owners:
@@ -43,9 +40,9 @@ def tolerance(parameters: Parameters, *, whole: bool = False) -> int:
     """Return the maximum number of disputes with which a client may continue.
 
     A dispute is between an owner and a holder that could not use the owner's shares; one of them is lying. A client
-    with more disputes than there are liars is lying. The maximum is max(1, colluders) in the complete graph, and half
-    of a neighbourhood's spare shares (at least 1) in a sparse one. In version 4's random graphs it is what the bounds
-    allow for; with ``whole`` lists it is 0.
+    with more disputes than there are liars is lying. The maximum is max(1, colluders) in the complete graph, else half
+    of a neighbourhood's spare shares, at least 1. In version 4's random graphs it is what the bounds allow for; with
+    ``whole`` lists 0.
     """
     if whole and parameters.hybrid:
         return 0
@@ -58,8 +55,8 @@ def tolerance(parameters: Parameters, *, whole: bool = False) -> int:
 def admitted(checked: Collection[int], failed: Failed, graph: Graph, *, whole: bool = False) -> frozenset[int]:
     """Return the clients that checked and may continue to the mask step.
 
-    Clients with too many disputes or too few good holders, and each :func:`_suspect`, are removed one by one, most
-    disputes first: removing either side ends a dispute.
+    Clients with too many disputes or too few good holders, and each :func:`_suspect`, are removed one by one, as a
+    removal ends disputes.
 
     Guarantee: in version 4's random graphs and with ``whole`` lists, no more honest clients are removed than clients
     lie, while each client has more than t neighbours left (:func:`_too_disputed`). In the complete graph otherwise, at
@@ -101,9 +98,9 @@ def _too_disputed(
 ) -> int | None:
     """Return the client to remove for more than ``most`` disputes, or None.
 
-    Each removal is *charged* to another party of the disputes, once a client; if all are charged already, one of them
-    is removed instead. So removed clients form disjoint pairs with others, each with a liar: no more honest clients are
-    removed than there are liars. The call extends ``charged``; None disables it.
+    Each removal is *charged* to another party of the disputes, once a client; if all are charged, one of them is
+    removed instead. So removed clients form disjoint pairs, each with a liar: no more honest clients are removed than
+    there are liars. The call extends ``charged``; None disables it.
     """
 
     def most_disputed(clients: Iterable[int]) -> int:
@@ -122,7 +119,7 @@ def _too_disputed(
 
 
 def _starved(client: int, disputes: Mapping[int, set[int]], failed: Failed, graph: Graph) -> bool:
-    """Return whether disputes leave too few good holders, or, in version 4, too few clients to mask with."""
+    """Return whether disputes leave too few good holders or (version 4) too few clients to mask with."""
     holders, accusing = _holders(client, disputes, failed, graph)
     quorum, partners = graph.parameters.quorum, len(holders) - len(disputes[client])
     alone = graph.parameters.hybrid and partners < quorum <= len(holders)
@@ -132,9 +129,9 @@ def _starved(client: int, disputes: Mapping[int, set[int]], failed: Failed, grap
 def _suspect(owner: int, disputes: Mapping[int, set[int]], failed: Failed, graph: Graph) -> bool:
     """Return whether one owner's lie explains several reports, and only t good holders remain.
 
-    If it and one more client vanished after the uploads, too few shares would arrive. One liar cannot cast suspicion on
-    an honest client, because one accuser would be honest; two can. So it is removed only if enough clients remain that
-    one more may vanish.
+    If it and one more client vanished, too few shares would arrive. One liar cannot cast suspicion on an honest client,
+    because one accuser would be honest; two can. So it is removed only if enough clients remain that one more may
+    vanish.
     """
     holders, accusing = _holders(owner, disputes, failed, graph)
     explains = len(accusing) > 1 and all(disputes[holder] == {owner} for holder in accusing)
@@ -143,13 +140,13 @@ def _suspect(owner: int, disputes: Mapping[int, set[int]], failed: Failed, graph
 
 
 def _holders(owner: int, here: Collection[int], failed: Failed, graph: Graph) -> tuple[list[int], list[int]]:
-    """Return the holders of the owner's shares, and those of them that could not use them."""
+    """Return all holders of the owner's shares, and those that could not use them."""
     holders = [holder for holder in graph.neighbours(owner) if holder in here]
     return holders, [holder for holder in holders if owner in failed.get(holder, ())]
 
 
 def require_dealers(checked: Collection[int], failed: Failed, graph: Graph, *, whole: bool = False) -> frozenset[int]:
-    """Return the clients that continue; if too few, raise an error that names any disputes."""
+    """Return the clients that continue; if too few, raise, naming any disputes."""
     dealers = admitted(checked, failed, graph, whole=whole)
     try:
         require_clients(dealers, "check", graph)
@@ -162,9 +159,9 @@ def require_dealers(checked: Collection[int], failed: Failed, graph: Graph, *, w
 
 
 def signers(survivors: Iterable[int], failed: Failed, graph: Graph) -> list[int]:
-    """Return the survivors that can sign the list of all survivors, in increasing order.
+    """Return the survivors that can sign the list of all survivors, in order.
 
-    A client to which too few survivors proved that they take part must refuse (:func:`check_proven`).
+    A client refuses if too few survivors proved that they take part (:func:`check_proven`).
     """
     listed = frozenset(survivors)
     willing = [client for client in sorted(listed) if _can_agree(client, listed, failed, graph)]
@@ -187,7 +184,7 @@ def _can_agree(client: int, listed: frozenset[int], failed: Failed, graph: Graph
 def quorums(
     signed: Collection[int], neighbours: Callable[[int], Iterable[int]], parameters: Parameters
 ) -> dict[int, tuple[int, ...]]:
-    """Map each signer to a quorum of neighbours that signed; a signer without one cannot unmask."""
+    """Map each signer to a quorum of signing neighbours; without one it cannot unmask."""
     shown: dict[int, tuple[int, ...]] = {}
     for client in sorted(signed):
         signers = tuple(other for other in neighbours(client) if other in signed)[: parameters.quorum]
@@ -203,7 +200,7 @@ def quorums(
 
 
 def accused(failed: Failed) -> tuple[RemoteProtocolError, ...]:
-    """Return one unproven error per owner of an unusable box, naming the reporting holders."""
+    """Return one unproven error per owner of an unusable box, naming its reporters."""
     owners = sorted({owner for each in failed.values() for owner in each})
     return tuple(_accusation(owner, sorted(holder for holder in failed if owner in failed[holder])) for owner in owners)
 

@@ -1,6 +1,6 @@
 """The checks of client and server on each message: each function prevents one kind of lie.
 
-Pure functions: they return nothing or raise ``Refusal``. A client then ends; the server continues without the culprit.
+They raise ``Refusal``. A client then ends; the server continues without the culprit.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _ANY = X25519PrivateKey.from_private_bytes(bytes(range(32)))
 
 
 def check_open(message: messages.Open | messages.HybridOpen, graph: Graph) -> None:
-    """Require the roster's server's signature, for this client's plan, parameters and roster."""
+    """Require the roster's server's signature for this plan, parameters and roster."""
     if message.parameters != graph.parameters.digest:
         raise Refusal("wrong_plan", "the server runs another plan or other parameters")
     if message.roster != graph.roster.digest:
@@ -74,7 +74,7 @@ def check_deliver(message: messages.Deliver, graph: Graph, state: ClientState) -
 def check_dealers(bitmap: bytes, graph: Graph, index: int, state: ClientState) -> None:
     """Require this client and enough neighbours, all of which shared.
 
-    The server may exclude a neighbour, which then may not be on the survivor list (:func:`check_survivors`).
+    An excluded neighbour may not be on the survivor list (:func:`check_survivors`).
     """
     dealers = _members(bitmap, graph)
     here = dealers.intersection(graph.neighbours(index))
@@ -86,8 +86,8 @@ def check_dealers(bitmap: bytes, graph: Graph, index: int, state: ClientState) -
 def check_refused(graph: Graph, state: ClientState) -> None:
     """Require enough continuing neighbours without a dispute with this client (version 4).
 
-    A pair in dispute shares no mask. A random graph limits disputes to what its bounds assume: a server can invent
-    them.
+    Pairs in dispute share no mask. A server can invent disputes, so a random graph limits them to what its bounds
+    assume.
     """
     _check_clients(state.refused, state.dealers)
     apart = unproven(state)
@@ -102,7 +102,7 @@ def check_refused(graph: Graph, state: ClientState) -> None:
 
 
 def unproven(state: ClientState) -> frozenset[int]:
-    """Return the dealers that proved nothing to this client; in version 4 they share no mask with it."""
+    """Return the dealers that proved nothing to this client; version 4 has no mask with them."""
     return frozenset(state.dealers).difference(state.held).union(state.refused)
 
 
@@ -140,7 +140,7 @@ def check_survivors(bitmap: bytes, graph: Graph, index: int, state: ClientState)
 
 
 def check_proven(survivors: frozenset[int], graph: Graph, index: int, failed: Collection[int]) -> None:
-    """Require enough listed clients, without those in ``failed``, that proved to ``index`` that they take part.
+    """Require enough listed clients, outside ``failed``, that proved to ``index`` that they take part.
 
     A box that opens is proof: it is keyed by this client's fresh key. An old signed advertisement is none: a server
     that repeats its session name and key could replay it. A neighbour that seals garbage looks identical, so the
@@ -219,7 +219,7 @@ def check_share(message: messages.Share, length: int) -> None:
 
 
 def check_check(message: messages.Check, owners: Collection[int]) -> None:
-    """Require that the client reports only shares that were dealt to it."""
+    """Require reports of shares that were dealt to the client."""
     _check_owners(message.failed, owners)
     if isinstance(message, messages.HybridCheck):
         above = sum(owner > message.sender for owner in set(owners).difference(message.failed))
@@ -233,7 +233,7 @@ def check_mask(message: messages.Mask, wire_bytes: int) -> None:
 
 
 def check_agree(message: messages.Agree, public: bytes, statement: bytes) -> None:
-    """Require a signature over the one survivor list of this session."""
+    """Require a signature over the session's one survivor list."""
     if not verify(public, message.signature, statement):
         raise Refusal("bad_signature")
 
@@ -244,7 +244,7 @@ def check_unmask(
     """Require the sender's self-mask key, and only dealt shares of the listed kind.
 
     Args:
-        owners: owners of shares that the sender did not report as unusable: one share each is due.
+        owners: owners of shares not reported as unusable: one share each is due.
         dealt: returns whether an owner dealt a share.
     """
     size = messages.SECRET_BYTES
@@ -260,7 +260,7 @@ def check_unmask(
 
 
 def check_layers(message: messages.UnmaskWithOpening, opened: int, commitment: bytes) -> None:
-    """Require the value that this client committed to before the survivors were known."""
+    """Require the value that this client committed to before survivors were known."""
     if opening(message.opening, opened, 0) != commitment:
         raise Refusal("bad_opening", "its seeds of noise are not those that it committed to")
 
@@ -281,10 +281,10 @@ def _check_owners(listed: tuple[int, ...], owners: Collection[int]) -> None:
 def check_opening(parameters: Parameters, opening: bytes, *, roster: Roster) -> None:
     """Refuse an opening that the roster's server did not sign for this plan and roster.
 
-    Engines call it before bytes from any sender can cost budget or noise.
+    Engines call it before foreign bytes can cost budget or noise.
 
     Raises:
-        RemoteProtocolError: that, or malformed bytes, or a key of low order.
+        RemoteProtocolError: that, malformed bytes, or a key of low order.
         LocalProtocolError: roster and parameters do not fit together.
     """
     graph, view = Graph(parameters, roster), wire.view_of(opening)

@@ -1,6 +1,6 @@
-"""The client machine of the interactive protocol: bytes in, bytes out; it verifies every server message.
+"""The client machine of the interactive protocol: it verifies every server message.
 
-It has no clock, socket or global. One instance serves one session and wipes itself after its unmask message.
+It has no clock, socket or global, serves one session, and wipes itself after its unmask message.
 """
 
 from __future__ import annotations
@@ -46,17 +46,15 @@ class Client(Uploader):
         index: this client's index on the roster.
         identity: the signing key of that index.
         entropy: source of 32 uniform bytes, read once.
-        threads: processors to use for masks.
-        on_upload: called with the SHA-256 of the masked-vector message before it is sent, and again if the process was
+        threads: processors for masks.
+        on_upload: called with the masked-vector message's SHA-256 before it is sent, and again if the process was
             killed in between. If it raises, nothing is sent. It makes the client :attr:`charged`.
-        only: the one list of survivors that the client signs; None where the parameters alone decide.
-        whole: in version 4, sign only a list without clients in dispute with this one; ``only`` implies it.
-        noise_root: with levels, the 32 secret bytes that seeded the layers of the vector's noise
-            (:mod:`privstats.secagg.machines`).
+        only: the one list of survivors that the client signs.
+        whole: in version 4, sign no list with clients in dispute with this one; ``only`` implies it.
+        noise_root: with levels, the 32 secret bytes that seeded the vector's noise layers.
 
     Raises:
-        LocalProtocolError: vector, identity, roster or noise_root do not fit the parameters, or the graph is not
-            complete and the roster not numbered.
+        LocalProtocolError: arguments do not fit the parameters, or a graph that is not complete has no numbered roster.
 
     Guarantee: a server together with at most ``colluders`` clients learns from this client's messages nothing but sums
     over at least ``min_survivors`` clients, even if the server deviates; ``docs/protocol.md`` states the assumption for
@@ -129,7 +127,7 @@ class Client(Uploader):
     ) -> Client:
         """Return the client that :meth:`export` sealed, at its step.
 
-        A client charged to a ledger uploads nothing without ``on_upload``.
+        If charged to a ledger, it uploads nothing without ``on_upload``.
 
         Raises:
             LocalProtocolError: another key, index or plan, or damage.
@@ -157,26 +155,25 @@ class Client(Uploader):
 
     @property
     def faults(self) -> tuple[RemoteProtocolError, ...]:
-        """Peers' invalid boxes or shares; unproven, as the owner or the server may have spoilt them."""
+        """Peers' invalid boxes or shares; unproven, as the server may have spoilt them."""
         return tuple(self._faults)
 
     @property
     def ended(self) -> str:
-        """The reason in the server's signed abort, from ``messages.ABORTS``; else empty."""
+        """The reason in the server's signed abort (``messages.ABORTS``); else empty."""
         return self._ended
 
     @property
     def agreed(self) -> tuple[int, ...]:
-        """The survivors in the sum that this client helped to unmask; empty before that."""
+        """The survivors in the unmasked sum; empty before that."""
         listed = self._state.survivors if self._state.step == "done" else bytes((self.parameters.clients + 7) // 8)
         return tuple(sorted(members(listed, self.parameters.clients)))
 
     @property
     def agreement(self) -> dict[int, bytes]:
-        """The agreed list of survivors with its signature, by signer; empty before unmasking.
+        """The agreed survivor list with its signature, by signer; empty before unmasking.
 
-        This client verified a quorum of them. With these public statements an unlisted client can prove that its upload
-        is in no sum.
+        These verified public statements let an unlisted client prove that its upload is in no sum.
         """
         return dict(self._state.agreement) if self._state.step == "done" else {}
 
@@ -187,7 +184,7 @@ class Client(Uploader):
 
     @property
     def receipt(self) -> bytes:
-        """The transcript's hash, this client's index and its upload's SHA-256; empty until it may be sent."""
+        """Transcript hash, index and the upload's SHA-256; empty until the upload may be sent."""
         state = self._state
         return state.transcript + wire.index(self.index) + state.uploaded if state.uploaded else b""
 
@@ -201,12 +198,11 @@ class Client(Uploader):
         """Process one server message and return the answer: ``[("server", bytes)]``, or an empty list.
 
         An abort wipes this client and sets :attr:`ended`. A repeat of the last answered message gets identical bytes,
-        also after the end. An earlier one gets no answer: the server has closed its step.
+        also after the end; an earlier one gets no answer.
 
         Raises:
             RemoteProtocolError: the message is damaged, too large or late (the state is unchanged), or the server broke
                 the protocol (this client has failed and wiped itself).
-            LocalProtocolError: another call is still running.
         """
         answers = self._receive_message(wire.view_of(data))
         if answers:
@@ -218,7 +214,7 @@ class Client(Uploader):
         """End the session on this side and wipe this client.
 
         Raises:
-            LedgerError: nothing was sent, and the ledger could not record that.
+            LedgerError: the ledger could not record that nothing was sent.
         """
         if self._state.step not in ENDS:
             self._wipe("failed")
@@ -307,7 +303,7 @@ class Client(Uploader):
         return self._channel_cache
 
     def _wipe(self, end: StepName) -> None:
-        """Overwrite the root and drop everything derived from it; a successful end's sealed answer remains."""
+        """Overwrite the root and drop what derives from it; a successful end's sealed answer remains."""
         old = self._state
         for secret in (old.root, old.noise_root, old.kem_secret):
             secret[:] = bytes(len(secret))
@@ -417,7 +413,7 @@ class Client(Uploader):
         return messages.Agree(state.session, self.index, state.reply_to, signature)
 
     def _unmask(self, message: messages.Agreement) -> messages.Unmask:
-        """Send one share per owner: the signed list alone decides its kind."""
+        """The signed list alone decides which share of each owner is sent."""
         state, half = self._state, messages.SECRET_BYTES
         checks.check_agreement(message, self._graph, self.index, state)
         # As before: a signature of Ed25519 has no nonce.
@@ -452,5 +448,4 @@ class Client(Uploader):
 
 
 def _by_kind(pairs: Iterable[bytes]) -> Iterator[tuple[bytes, ...]]:
-    """Yield the first halves of all pairs, then the second."""
     return zip(*((part(pair, 0, len(pair) // 2), part(pair, 1, len(pair) // 2)) for pair in pairs), strict=True)

@@ -1,11 +1,11 @@
 """Secrets of one client, all derived from one 32-byte root, and its channel to the server.
 
-A wipe overwrites only the root, and a resumed client repeats identical messages, so no key encrypts two different
-messages. Only the root is ever serialised, sealed.
+A wipe overwrites the root, which alone is ever serialised, sealed. A resumed client repeats identical messages, so no
+key encrypts two different messages.
 
-The channel has one key per message, derived from the client's signed box key and the server's signed session key. No
-third party can read, change or forge a message. The masked vector is authenticated only: it is uniform to any party
-without the masks. The channel does not restrict the server; the client's checks do.
+The channel has one key per message, from the client's signed box key and the server's signed session key: no third
+party can read, change or forge a message. The masked vector is authenticated only: it is uniform to any party without
+the masks. The channel does not restrict the server; the client's checks do.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ NONCE = bytes(12)
 
 
 class BoxKeys:
-    """A client's X25519 key, derived from its root, for boxes and for the channel."""
+    """A client's X25519 key for boxes and for the channel."""
 
     def __init__(self, root: bytes | bytearray) -> None:
         self._root = root
@@ -57,7 +57,7 @@ class BoxKeys:
 
 
 class ClientSecrets(BoxKeys):
-    """Secrets of one client in one session of version 3."""
+    """One client's secrets in one session of version 3."""
 
     def __init__(self, root: bytes | bytearray) -> None:
         super().__init__(root)
@@ -67,7 +67,7 @@ class ClientSecrets(BoxKeys):
         self.mask_public, self.self_public = public_of(self._mask_key.private), public_of(self._self_key.private)
 
     def advertise(self, opening: Open, context: bytes, me: int, identity: Identity, state: ClientState) -> Advertise:
-        """Return the signed keys; raises ``Refusal`` for a server's key of low order."""
+        """Return the signed keys; raises ``Refusal`` for a server key of low order."""
         del state  # version 4 keeps a secret there
         self.shared_with(opening.server_key)
         keys = self.box_public, self.mask_public, self.self_public
@@ -78,9 +78,9 @@ class ClientSecrets(BoxKeys):
         return self.shared_with(state.server_key)
 
     def deal(self, transcript: bytes, owner: int, holders: Sequence[int], threshold: int) -> Dealing:
-        """Return proven shares of both keys for the neighbours, a function of the transcript.
+        """Return proven shares of both keys for the neighbours.
 
-        The blinds depend on the transcript, so that no blind ever serves two challenges, even in a copied client.
+        Blinds depend on the transcript, so no blind serves two challenges, even in a copied client.
         """
         both = (
             self._secret(self._self_key, "self", transcript, threshold),
@@ -98,7 +98,7 @@ class ClientSecrets(BoxKeys):
         )
 
     def seal_box(self, shares: bytes, sender: int, receiver: Advertise, transcript: bytes) -> bytes:
-        """Seal two shares for ``receiver``, bound to session, sender, receiver and step."""
+        """Seal two shares, bound to session, sender, receiver and step."""
         context = box_context(receiver.session, sender, receiver.sender)
         return self._box(receiver.box_key, sender, receiver.sender, transcript).encrypt(NONCE, shares, context)
 
@@ -118,12 +118,12 @@ class ClientSecrets(BoxKeys):
             raise Refusal("bad_key", f"client {other.sender}'s mask key is a point of low order") from None
 
     def links(self, state: ClientState) -> tuple[()]:
-        """Return no links: the server reconstructs a pair's seed from its mask keys."""
+        """Return no links: mask keys reconstruct a pair's seed."""
         del state
         return ()
 
     def pair_seeds(self, others: Iterable[int], state: ClientState) -> Iterator[tuple[int, bytes]]:
-        """Yield each other client, in order, with their common mask's seed."""
+        """Yield each other client, in order, with its mask seed."""
         me = state.advert.sender
         for other in others:
             yield other, self.pair_seed(me, cast("Advertise", state.adverts[other]), state.transcript)
@@ -134,22 +134,22 @@ class ClientSecrets(BoxKeys):
         return self.self_key
 
     def self_stream(self, transcript: bytes) -> bytes:
-        """Return the key of this client's self-mask."""
+        """Derive this client's self-mask key."""
         return self_stream(self.self_key, transcript)
 
 
 def pair_seed(shared: bytes, transcript: bytes, pair: tuple[int, int]) -> bytes:
-    """Derive two clients' mask seed from the secret that their mask keys share."""
+    """Derive two clients' mask seed from their mask keys' shared secret."""
     return derive(shared, f"mask/{min(pair)}/{max(pair)}", salt=transcript)
 
 
 def self_stream(self_key: bytes, transcript: bytes) -> bytes:
-    """Derive a self-mask's key."""
+    """Derive a self-mask key."""
     return derive(self_key, "self-mask", salt=transcript)
 
 
 def drawn(key: bytes, number: int) -> list[int]:
-    """Draw ``number`` uniform scalars from the keystream of ``key``."""
+    """Draw uniform scalars from the keystream of ``key``."""
     return uniform(reference_keystream(key, 0, 0, WIDE_BYTES * number))
 
 
@@ -157,13 +157,13 @@ _MASK, _SHARE = Mask.__struct_config__.tag, Share.__struct_config__.tag
 
 
 class Channel:
-    """Seals messages to the other end and opens its messages; one message per type."""
+    """Seals and opens the two ends' messages, one per type."""
 
     def __init__(self, secret: bytes, *, session: bytes, client: int, hybrid: bool = False) -> None:
         self._secret, self._session, self._client, self._hybrid = secret, session, client, hybrid
 
     def seal(self, message: bytearray) -> bytes:
-        """Encrypt all bytes after the header, and append the tag over the full message."""
+        """Encrypt all bytes after the header, and append a tag over the message."""
         key = self._key(type_of(message))
         if type_of(message) == _MASK:
             message += key.encrypt(NONCE, b"", message)
@@ -178,7 +178,7 @@ class Channel:
         """Verify the tag and return the unsealed message.
 
         Raises:
-            Refusal: another session, or the tag does not fit: damaged, forged, or another sender's.
+            Refusal: another session, or damaged, forged, or another sender's bytes.
         """
         if len(data) < HEADER_BYTES + TAG_BYTES:
             raise Refusal("malformed", "too short to carry a tag")
@@ -197,7 +197,7 @@ class Channel:
             raise Refusal("bad_tag") from None
 
     def _synthetic(self, message: bytearray | memoryview) -> bool:
-        """The nonce is then a hash of the content, because repeated version 4 boxes differ."""
+        """The nonce hashes the content, because repeated version 4 boxes differ."""
         return self._hybrid and type_of(message) == _SHARE
 
     def _key(self, kind: int) -> AESGCM:

@@ -54,7 +54,7 @@ class Secret:
 
 
 class Public(HiddenRepr, Struct, frozen=True):
-    """The public part of a dealing: pairs, joined, by neighbour's point; one pair of challenges."""
+    """A dealing's public part: pairs joined by neighbour's point, and one pair of challenges."""
 
     commitments: bytes
     responses: bytes
@@ -65,7 +65,7 @@ class Public(HiddenRepr, Struct, frozen=True):
 
 @dataclass(frozen=True, repr=False)
 class Dealing:
-    """A complete dealing: share pairs, joined, by neighbour's point, and the public part."""
+    """A complete dealing: share pairs joined by neighbour's point, and the public part."""
 
     shares: bytes
     commitments: bytes
@@ -124,8 +124,7 @@ def verified(
     """Check that responses have degree < t and prove both advertised keys; return the public part.
 
     Args:
-        commitments: a pair per neighbour.
-        responses: a pair per neighbour.
+        commitments, responses: a pair per neighbour.
         proofs: one per key.
         weights: from :func:`privstats.secagg.scalars.checks`, unknown to the owner.
 

@@ -1,7 +1,7 @@
-"""The graph of neighbours that exchange masks: a function of the parameters and the roster alone.
+"""The graph of neighbours that exchange masks: a function of parameters and roster alone.
 
 Each client computes it, so the server cannot choose it. It is complete, or a random k-regular Harary graph: a public
-permutation puts the clients on a ring, neighbours are the k nearest.
+permutation puts clients on a ring, neighbours are the k nearest.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ class Graph:
     """The neighbours of every client, in increasing order.
 
     Raises:
-        LocalProtocolError: the roster does not fit the parameters, or the graph is sparse and the roster not numbered:
-            a client does not see the graph's distant part, where another run's advertisements would go unnoticed.
+        LocalProtocolError: the roster does not fit, or the graph is sparse and the roster not numbered: another run's
+            advertisements could go unnoticed in its distant part.
     """
 
     parameters: Parameters
@@ -44,23 +44,23 @@ class Graph:
 
     @cached_property
     def place(self) -> bytes:
-        """64 bytes that identify the session's setting: a saved state opens under no other."""
+        """64 bytes of the session's setting: a saved state opens under no other."""
         return self.parameters.digest + self.roster.digest
 
     def neighbours(self, client: int) -> tuple[int, ...]:
-        """Return the clients that ``client`` exchanges masks and shares with, in increasing order."""
+        """Return the clients that exchange masks and shares with ``client``, in order."""
         if self.parameters.complete:
             return tuple(other for other in range(self.parameters.clients) if other != client)
         return tuple(int(other) for other in self._table[client])
 
     def point(self, owner: int, holder: int) -> int:
-        """Return the Shamir point, 1 to 255, of ``holder``'s share: its index among the owner's neighbours."""
+        """Return the Shamir point, 1 to 255, of ``holder``'s share: its index as a neighbour."""
         if self.parameters.complete:
             return holder + 1 if holder < owner else holder
         return int(np.searchsorted(self._table[owner], holder)) + 1
 
     def least_degree(self, members: frozenset[int]) -> int:
-        """Return the smallest number of neighbours within ``members``."""
+        """Return the smallest degree within ``members``."""
         if self.parameters.complete:
             return len(members) - 1
         present = np.zeros(self.parameters.clients, bool)

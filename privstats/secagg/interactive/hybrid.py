@@ -59,7 +59,7 @@ _NAMES = ("self", "pair")
 
 
 class HybridSecrets(BoxKeys):
-    """Secrets of one client in one session of version 4."""
+    """One client's secrets in one session of version 4."""
 
     def __init__(self, root: bytes | bytearray, graph: Graph, me: int) -> None:
         super().__init__(root)
@@ -73,7 +73,7 @@ class HybridSecrets(BoxKeys):
     def advertise(
         self, opening: HybridOpen, context: bytes, me: int, identity: Identity, state: ClientState
     ) -> HybridAdvertise:
-        """Return the signed keys; raises ``Refusal`` for an invalid server key, before the state changes."""
+        """Return the signed keys; an invalid server key raises ``Refusal`` before the state changes."""
         self.shared_with(opening.server_key)
         secret, ciphertext = _encapsulated(opening.kem_key)
         public = kem.public_of(self._kem)
@@ -88,7 +88,7 @@ class HybridSecrets(BoxKeys):
         return kem.combined(self.shared_with(state.server_key), bytes(state.kem_secret), ciphertext)
 
     def deal(self, transcript: bytes, owner: int, holders: Sequence[int], threshold: int) -> Dealing:
-        """Return shares of both polynomials, with proven degree, a function of the transcript."""
+        """Return shares of both polynomials, with proven degree."""
         rows = [
             drawn(derive(self._root, f"{name}-{what}", salt=transcript), threshold)
             for name in _NAMES
@@ -104,7 +104,7 @@ class HybridSecrets(BoxKeys):
         return Dealing(shares_in(values), commitments, responses_to(values, challenges), proofs)
 
     def seal_box(self, shares: bytes, sender: int, receiver: KnownAdvertise, transcript: bytes) -> bytes:
-        """Seal two shares for ``receiver`` behind an ML-KEM ciphertext, under a key of both secrets."""
+        """Seal two shares behind an ML-KEM ciphertext, under a key of both secrets."""
         context = box_context(receiver.session, sender, receiver.sender)
         secret, ciphertext = _encapsulated(receiver.kem_key)
         key = self._box(receiver.box_key, secret, ciphertext, (sender, receiver.sender), transcript)
@@ -123,7 +123,7 @@ class HybridSecrets(BoxKeys):
         return AESGCM(derive(both, f"box/{ends[0]}/{ends[1]}", salt=transcript))
 
     def links(self, state: ClientState) -> tuple[bytes]:
-        """Return the pair seeds for usable owners above this client, under pads that each owner's f removes."""
+        """Return pair seeds for usable owners above this client, under pads from each owner's f."""
         above = [owner for owner in state.sharers if owner > self._me and owner in state.held]
         joined = b""
         for owner, seed in self.pair_seeds(above, state):
@@ -131,13 +131,12 @@ class HybridSecrets(BoxKeys):
         return (joined,)
 
     def pair_seeds(self, others: Iterable[int], state: ClientState) -> Iterator[tuple[int, bytes]]:
-        """Yield each other client, in order, with their common mask's seed."""
+        """Yield each other client, in order, with its mask seed."""
         for other in others:
             value = self._pair_value(other, state.transcript) if other > self._me else state.held[other][SECRET_BYTES:]
             yield other, pair_seed(value, state.transcript, (self._me, other))
 
     def _pair_value(self, other: int, transcript: bytes) -> bytes:
-        """Return the value of f that this client dealt to ``other``."""
         if transcript not in self._pair_values:
             row = drawn(derive(self._root, "pair-coefficients", salt=transcript), self._graph.parameters.threshold)
             self._pair_values = {transcript: split([row], self._graph.parameters.neighbours)[:, 0].tolist()}
@@ -148,7 +147,7 @@ class HybridSecrets(BoxKeys):
         return to_bytes(drawn(derive(self._root, "self-coefficients", salt=transcript), 1)[0])
 
     def self_stream(self, transcript: bytes) -> bytes:
-        """Return the key of this client's self-mask."""
+        """Derive this client's self-mask key."""
         return self_stream(self.revealed(transcript), transcript)
 
 
@@ -158,7 +157,7 @@ def link_pad(value: bytes, transcript: bytes, lower: int, upper: int) -> bytes:
 
 
 def xor(one: bytes, other: bytes) -> bytes:
-    """Return the exclusive or of two 32-byte strings."""
+    """XOR two 32-byte strings."""
     return to_bytes(int.from_bytes(one, "little") ^ int.from_bytes(other, "little"))
 
 
@@ -171,7 +170,7 @@ def verified_degrees(
     transcript: bytes,
     weights: tuple[Sequence[int], Sequence[int]],
 ) -> Public:
-    """Return a version 4 dealing's public part, after checking that both polynomials' responses have degree < t.
+    """Check that both polynomials' responses have degree < t; return the public part.
 
     Args:
         proofs: the commitment to g(0) and its response.
@@ -194,7 +193,7 @@ def verified_degrees(
 
 
 def is_self_key(key: bytes, dealing: Public, owner: int, transcript: bytes) -> bool:
-    """Return whether ``key`` is the g(0) that its owner committed to."""
+    """Return whether ``key`` is the committed g(0)."""
     e = part(dealing.challenges, 0, HASH_BYTES)
     at_zero, response = dealing.at_zero[:HASH_BYTES], dealing.at_zero[HASH_BYTES:]
     return fits_share(key, at_zero, response, e, transcript=transcript, kind=KINDS[0], owner=owner, holder=owner)

@@ -1,7 +1,7 @@
 """Wire messages of the interactive protocol: strict types, with sizes checked before parsing.
 
-A message is ``version || msgpack array || tag``; the channel encrypts what follows the session in most. Unknown types,
-wrong fields and wrong lengths do not parse. ``reply_to`` is the SHA-256 of the answered message.
+A message is ``version || msgpack array || tag``; the channel encrypts most after the session. ``reply_to`` is the
+SHA-256 of the answered message.
 
 Signed, hashed and authenticated statements each have their own label. Their fields are of fixed length or come last, so
 no two statements share an encoding.
@@ -60,7 +60,7 @@ class _Message(wire.HiddenRepr, Struct, frozen=True, array_like=True, forbid_unk
 
 
 class Open(_Message, frozen=True, tag=0):
-    """The server opens a session under these parameters and this roster."""
+    """The server opens a session under these parameters and roster."""
 
     parameters: Bytes32
     roster: Bytes32
@@ -69,7 +69,7 @@ class Open(_Message, frozen=True, tag=0):
 
 
 class Advertise(_Message, frozen=True, tag=1):
-    """A client's signed public keys for this session."""
+    """A client's signed session keys."""
 
     sender: Index
     box_key: Bytes32
@@ -79,21 +79,21 @@ class Advertise(_Message, frozen=True, tag=1):
 
     @property
     def keys(self) -> tuple[bytes, ...]:
-        """The keys that the signature and the transcript's leaf cover."""
+        """The keys under the signature and in the transcript's leaf."""
         return self.box_key, self.mask_key, self.self_key
 
 
 class Adverts(_Message, frozen=True, tag=2):
-    """The neighbours' advertisements, with their Merkle proof to the transcript."""
+    """The neighbours' advertisements, with their Merkle proof."""
 
     adverts: tuple[Advertise, ...]
     proof: bytes
 
 
 class Share(_Message, frozen=True, tag=3):
-    """A client's dealing. One sealed box per advertised neighbour, in increasing order.
+    """A client's dealing: one sealed box per advertised neighbour, in increasing order.
 
-    Public: a pair of commitments and of responses per neighbour, advertised or not, and two proofs.
+    Public: commitment and response pairs per neighbour, advertised or not, and two proofs.
     """
 
     sender: Index
@@ -105,7 +105,7 @@ class Share(_Message, frozen=True, tag=3):
 
 
 class Deliver(_Message, frozen=True, tag=4):
-    """The neighbours that shared and, in that order, their dealings to the receiver."""
+    """The neighbours that shared and, in that order, their dealings."""
 
     sharers: tuple[Index, ...]
     boxes: bytes
@@ -115,7 +115,7 @@ class Deliver(_Message, frozen=True, tag=4):
 
 
 class Check(_Message, frozen=True, tag=11):
-    """The owners of shares that the sender could not use."""
+    """Owners of shares that the sender could not use."""
 
     sender: Index
     reply_to: Bytes32
@@ -158,7 +158,7 @@ class Agreement(_Message, frozen=True, tag=8):
 
 
 class Unmask(_Message, frozen=True, tag=9):
-    """The sender's self-mask key, and one share of each dealer that dealt to it."""
+    """The sender's self-mask key, and one share per dealer."""
 
     sender: Index
     reply_to: Bytes32
@@ -168,19 +168,19 @@ class Unmask(_Message, frozen=True, tag=9):
 
 
 class CheckWithCommitment(Check, frozen=True, tag=13):
-    """A :class:`Check` with the lowest value of the noise layers' seed chain."""
+    """A :class:`Check` with the noise layers' lowest chain value."""
 
     commitment: Bytes32
 
 
 class UnmaskWithOpening(Unmask, frozen=True, tag=14):
-    """An :class:`Unmask` with the value that opens superfluous noise layers."""
+    """An :class:`Unmask` that opens superfluous noise layers."""
 
     opening: Bytes32
 
 
 class HybridOpen(_Message, frozen=True, tag=15):
-    """Version 4's :class:`Open`, with the server's ML-KEM key."""
+    """Version 4's :class:`Open`, with an ML-KEM key."""
 
     parameters: Bytes32
     roster: Bytes32
@@ -190,7 +190,7 @@ class HybridOpen(_Message, frozen=True, tag=15):
 
 
 class KnownAdvertise(_Message, frozen=True, tag=17):
-    """A neighbour's :class:`HybridAdvertise`; a hash replaces the server's ciphertext."""
+    """A neighbour's :class:`HybridAdvertise`, with its ciphertext hashed."""
 
     sender: Index
     box_key: Bytes32
@@ -200,7 +200,7 @@ class KnownAdvertise(_Message, frozen=True, tag=17):
 
     @property
     def keys(self) -> tuple[bytes, ...]:
-        """The keys that the signature and the transcript's leaf cover."""
+        """The keys under the signature and in the transcript's leaf."""
         return self.box_key, sha256(self.kem_key).digest(), self.ciphertext_hash
 
 
@@ -221,7 +221,7 @@ class HybridAdvertise(_Message, frozen=True, tag=16):
 
     @property
     def keys(self) -> tuple[bytes, ...]:
-        """The keys that the signature and the transcript's leaf cover."""
+        """The keys under the signature and in the transcript's leaf."""
         return self.known.keys
 
 
@@ -308,7 +308,6 @@ def _limits(parameters: Parameters) -> dict[type[msgspec.Struct], int]:
 
 
 def _hybrid_limits(parameters: Parameters, neighbours: int, names: int) -> dict[type[msgspec.Struct], int]:
-    """Return version 4's size limits, without header and tag."""
     k, n = parameters.neighbours, parameters.clients
     keys = _bytes(32) + _bytes(kem.PUBLIC_BYTES) + _bytes(SIGNATURE_BYTES)
     known = HEADER_BYTES - 1 + _index(n - 1) + keys + _bytes(HASH_BYTES)
@@ -324,7 +323,7 @@ def _hybrid_limits(parameters: Parameters, neighbours: int, names: int) -> dict[
 
 
 def box_bytes(parameters: Parameters) -> int:
-    """Return the size of a sealed box; version 4's starts with a ciphertext."""
+    """Return a sealed box's size; version 4's starts with a ciphertext."""
     return BOX_BYTES + kem.CIPHERTEXT_BYTES * parameters.hybrid
 
 
@@ -343,12 +342,12 @@ def check_header(data: memoryview, kind: type[Struct], parameters: Parameters) -
 
 
 def largest_answer(parameters: Parameters) -> int:
-    """Return the maximum size in bytes of a client's messages."""
+    """Return the maximum bytes of a client's message."""
     return codec_of(parameters).largest(get_args(ClientMessage), parameters)
 
 
 def largest_request(parameters: Parameters) -> int:
-    """Return the maximum size in bytes of the server's messages."""
+    """Return the maximum bytes of a server's message."""
     return codec_of(parameters).largest(get_args(ServerMessage), parameters)
 
 
@@ -358,7 +357,7 @@ def _siblings(size: int, known: int) -> int:
 
 
 def context_of(graph: Graph, session: bytes, server_key: bytes, kem_key: bytes = b"") -> bytes:
-    """Hash suite, plan, parameters, roster, session and the server's session keys."""
+    """Hash suite, plan, parameters, roster, session and the server's keys."""
     keys = server_key + (sha256(kem_key).digest() if kem_key else b"")
     return labelled("context", graph.parameters.digest, graph.roster.digest, session, keys)
 
@@ -374,7 +373,7 @@ def abort_statement(context: bytes, code: int) -> bytes:
 
 
 def advert_statement(context: bytes, sender: int, *keys: bytes) -> bytes:
-    """Return the statement that a client signs over :attr:`Advertise.keys`."""
+    """Return what a client signs over :attr:`Advertise.keys`."""
     return prefix("advertise") + context + index(sender) + b"".join(keys)
 
 
@@ -409,5 +408,5 @@ def dealing_statement(transcript: bytes, kind: bytes, owner: int, commitments: b
 
 
 def survivors_statement(transcript: bytes, survivors: bytes) -> bytes:
-    """Return the statement that a client signs for a survivor list."""
+    """Return what a client signs for a survivor list."""
     return prefix("agree") + transcript + survivors

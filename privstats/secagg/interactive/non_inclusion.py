@@ -1,6 +1,6 @@
 """Prove that an upload is in no sum, so that a second upload of its data is no second release.
 
-The proof is a survivor list without the client, signed by enough clients; survivors publish these statements.
+The proof is a survivor list without the client, signed by enough clients.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ class Receipt:
     """Identifies a client's own upload after the session.
 
     Attributes:
-        transcript: hash of the session and its advertisements.
+        transcript: hash of session and advertisements.
         index: the client's index on the roster.
-        upload: the masked-vector message's SHA-256, as a ledger recorded it.
+        upload: the masked-vector message's SHA-256.
     """
 
     transcript: bytes
@@ -36,11 +36,7 @@ class Receipt:
 
     @classmethod
     def decode(cls, data: bytes) -> Receipt:
-        """Parse a receipt.
-
-        Raises:
-            LocalProtocolError: ``data`` is none.
-        """
+        """Parse a receipt, or raise ``LocalProtocolError``."""
         if not isinstance(data, bytes) or len(data) != _RECEIPT_BYTES:
             raise LocalProtocolError(
                 f"a receipt of this protocol has {_RECEIPT_BYTES} bytes: give client.receipt of the one that uploaded"
@@ -56,7 +52,7 @@ def prove_excluded(
 
     Args:
         report: the client's own ``client.receipt``.
-        statements: by client, its signed list and signature, as in ``client.agreement``; any party may deliver them.
+        statements: by client, its signed list and signature (``client.agreement``), from any source.
         panel: None: this protocol has none.
 
     Raises:

@@ -1,7 +1,4 @@
-"""The public parameters of one aggregation: clients, thresholds, ring and steps.
-
-Their digest is bound into every signature and key, so parties with different parameters cannot communicate.
-"""
+"""The public parameters of one aggregation, bound into every signature and key by their digest."""
 
 from __future__ import annotations
 
@@ -41,14 +38,14 @@ class Parameters:
 
     Attributes:
         clients: parties on the roster, n.
-        threshold: shares that reconstruct a secret, t; also signatures required over a list.
+        threshold: shares that reconstruct a secret, t; also signatures per list.
         min_survivors: minimum number of clients in a revealed sum.
-        colluders: clients that may work with the server without learning more than the sum.
+        colluders: clients that may work with the server and learn only the sum.
         neighbours: clients that each client exchanges masks with, k.
         ring: the group of the summed vectors.
-        plan_digest: 32 bytes that identify everything else agreed on.
-        server_may_lie: whether the promise covers a server that chooses who drops out; false for a sparse graph.
-        levels: survivor counts that remaining noise can be sized for; empty where no layers are opened.
+        plan_digest: 32 bytes of everything else agreed on.
+        server_may_lie: the promise covers a server that chooses who drops out; not in a sparse graph.
+        levels: survivor counts that remaining noise can be sized for; empty without layers.
         key_agreement: ``"x25519"`` is version 3 of the protocol, ``"mlkem768-x25519"`` version 4.
 
     Raises:
@@ -120,24 +117,24 @@ class Parameters:
 
     @property
     def hybrid(self) -> bool:
-        """Whether X25519 and ML-KEM-768 together agree on keys: version 4."""
+        """Whether keys need both X25519 and ML-KEM-768: version 4."""
         return self.key_agreement == HYBRID
 
     @property
     def quorum(self) -> int:
-        """Number of *other* clients that must answer; in the complete graph the client is a witness itself."""
+        """Number of *other* clients that must answer; in the complete graph the client is itself a witness."""
         return self.threshold - 1 if self.complete else self.threshold
 
     @property
     def disputes(self) -> int:
-        """Neighbours that may dispute with a client and so share no mask, in version 4's random graphs."""
+        """Neighbours that may share no mask with a client, in version 4's random graphs."""
         return DISPUTES if self.hybrid and not self.complete else 0
 
     @property
     def fewest_listed(self) -> int:
-        """Minimum number of clients on a survivor list that a client signs.
+        """Minimum number of clients on a list that a client signs.
 
-        More than ``min_survivors`` in version 4's random graphs: a lying server can exclude from the sum any client in
+        It exceeds ``min_survivors`` in version 4's random graphs: a lying server can exclude from the sum any client in
         dispute with all its neighbours there.
         """
         if not self.disputes:
@@ -160,7 +157,7 @@ class Parameters:
 
     @property
     def digest(self) -> bytes:
-        """32 bytes that identify these parameters, the plan and the cryptographic suite."""
+        """32 bytes of these parameters, the plan and the cryptographic suite."""
         numbers = (self.clients, self.threshold, self.min_survivors, self.colluders, self.neighbours)
         layers = (self.levels,) if self.levels else ()
         parts = (SUITES[self.key_agreement], numbers, self.ring.segments, self.plan_digest, *layers)
@@ -193,7 +190,7 @@ class Parameters:
 
     @property
     def condition(self) -> str:
-        """The only adversary that the promise holds against; empty for any server."""
+        """The only adversary covered by the promise; empty for any server."""
         return "" if self.server_may_lie else "against a server that follows the protocol"
 
     @classmethod
@@ -214,7 +211,7 @@ class Parameters:
         """Return the smallest graph and threshold that keep the promise for this cohort.
 
         The complete graph has t = floor((n + c) / 2) + 1, so that no two survivor lists can both gather t signatures
-        (2t > n + c). Other graphs have the smallest even k that :func:`solve_sparse` returns.
+        (2t > n + c). Other graphs have the smallest even k of :func:`solve_sparse`.
 
         Args:
             graph: ``"complete"``; ``"sparse"``; ``"robust"``: sparse, and safe against a server that chooses who drops;
@@ -222,7 +219,7 @@ class Parameters:
             helpers, noisy_helpers: 0 and False: this protocol has no helpers.
 
         Raises:
-            PlanError: helpers, an unknown graph, or no threshold satisfies both the dropouts and the colluders.
+            PlanError: helpers, an unknown graph, or no threshold fits both dropouts and colluders.
 
         Guarantee: see ``docs/protocol.md``. The complete graph covers a server that misreports dropouts; the robust
         graph does up to :attr:`bounds`. The sparse graph is for a server that follows the protocol: its bounds assume

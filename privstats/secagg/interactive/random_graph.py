@@ -62,7 +62,7 @@ def excludable(clients: int, neighbours: int, disputes: int) -> int:
 def solve_sparse(
     clients: int, *, min_survivors: int, colluders: int, robust: bool = False, disputes: int = 0
 ) -> SparseGraph:
-    """Return the smallest even k, and its smallest t, that meet the failure bounds.
+    """Return the smallest even k, and its smallest t, with small failure bounds.
 
     Connectivity and privacy are at most 2^-40, liveness at most 2^-30.
 

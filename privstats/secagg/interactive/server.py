@@ -1,6 +1,6 @@
 """The server machine of the interactive protocol: it computes the sum and names lying clients.
 
-It has no clock, socket or global, and stores one running sum, never n vectors.
+It has no clock, socket or global, and stores one running sum.
 """
 
 from __future__ import annotations
@@ -49,11 +49,11 @@ class Server(ServerSteps):
     """The aggregator of one session.
 
     Args:
-        identity: the signing key behind the roster's ``server``; it signs the opening and any abort.
-        entropy: source of 64 uniform bytes: the session's name and the server's session key.
-        threads: processors to use for masks.
+        identity: the roster's ``server`` key, which signs the opening and any abort.
+        entropy: source of 64 uniform bytes, for session name and session key.
+        threads: processors for masks.
         noise_due: the sum needs noise before publication; ``engines.journal`` allows one sample.
-        whole: clients sign only a list without clients that they dispute with, so no dispute may remain.
+        whole: clients sign no list with clients that they dispute with, so no dispute may remain.
 
     Raises:
         LocalProtocolError: roster, identity and parameters do not fit together, or the roster must be numbered.
@@ -113,7 +113,7 @@ class Server(ServerSteps):
 
     @exclusive
     def abandon(self, code: str = "abandoned") -> Outbox:
-        """End the session and return signed aborts, at which each remaining client wipes itself.
+        """End the session and return signed aborts, which make remaining clients wipe themselves.
 
         After the end nothing changes; the messages carry "finished" or the failure's reason.
 
@@ -181,7 +181,6 @@ class Server(ServerSteps):
         return client, sealed
 
     def _sent_to(self, client: int) -> bytes:
-        """Rebuild the hash of the client's opening message if an interruption lost it."""
         if client not in self._sent:
             self._message(client)
         return self._sent[client]
@@ -217,7 +216,7 @@ class Server(ServerSteps):
         return here.intersection(self._receivers(holder))
 
     def _weights(self) -> list[int]:
-        """Random weights that test the degree of responses; derived from a secret, so unpredictable."""
+        """Random weights that test responses' degree; secret, so unpredictable."""
         if not self._weights_cache:
             self._weights_cache = self._drawn_weights("degree", 0)
         return self._weights_cache

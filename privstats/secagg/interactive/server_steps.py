@@ -1,8 +1,8 @@
-"""Handle the server's messages: expected senders, repeats, the closing of steps, and saved states.
+"""Handle the server's messages: expected senders, repeats, closing of steps, and saved states.
 
-Boxes of shares are the largest part of the state: 1,168 n k bytes with n clients, k neighbours and ML-KEM-768. Above
-``SHELVED_ABOVE`` clients a journal stores each ``Share`` once, in its log alone. A server resumed there reads every
-``Share`` back once, before it sends a box.
+Boxes of shares dominate the state: 1,168 n k bytes with n clients, k neighbours and ML-KEM-768. Above ``SHELVED_ABOVE``
+clients a journal stores each ``Share`` once, in its log alone; a server resumed there reads all back before it sends a
+box.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _UNPROVEN = ("wrong_reply",)  # this server may itself have lost the state in wh
 
 @dataclass(frozen=True)
 class StepActions:
-    """The server's functions for one step of ``STEPS``; the server is their first argument.
+    """The server's functions for one step of ``STEPS``.
 
     Attributes:
         opens: builds the message that opens the step.
@@ -75,7 +75,7 @@ class ServerSteps(Exclusive):
 
     @abstractmethod
     def _opened(self, sender: int, data: memoryview, kind: type[Any]) -> memoryview:
-        """Remove the message's seal; a refusal here proves nothing against the sender."""
+        """A refusal here proves nothing against the sender."""
 
     @abstractmethod
     def _read(self, sender: int, data: memoryview, kind: type[Any]) -> Any:
@@ -83,11 +83,10 @@ class ServerSteps(Exclusive):
 
     @abstractmethod
     def _message(self, client: int) -> bytes:
-        """Return the message that opens this step at ``client``: identical bytes each time."""
+        """Return the client's opening message: identical bytes each time."""
 
     @abstractmethod
-    def _forget(self) -> None:
-        """Drop the caches of the step that has ended."""
+    def _forget(self) -> None: ...
 
     @abstractmethod
     def _receivers(self, owner: int) -> tuple[int, ...]:
@@ -108,12 +107,12 @@ class ServerSteps(Exclusive):
 
     @property
     def waiting_for(self) -> frozenset[int]:
-        """The clients that have not answered in this step."""
+        """The clients without an answer in this step."""
         return frozenset(self._state.expected)
 
     @property
     def outbox(self) -> Outbox:
-        """The messages that opened this step; after an interruption send them again to :attr:`waiting_for`."""
+        """The step's opening messages; after an interruption send them again to :attr:`waiting_for`."""
         return Outbox(sorted(self._state.asked), partial(self._make, self._state.step))
 
     @property
@@ -128,16 +127,12 @@ class ServerSteps(Exclusive):
 
     @property
     def noise_due(self) -> bool:
-        """Whether central noise must be added to the sum before it is published."""
+        """Whether central noise must be added before publication."""
         return self._state.noise_due
 
     @property
     def result(self) -> tuple[RingVector, tuple[int, ...]]:
-        """The sum and its survivors, in increasing order.
-
-        Raises:
-            LocalProtocolError: the session has not finished, or failed.
-        """
+        """The sum and its survivors, in increasing order; ``LocalProtocolError`` before the end."""
         state, total = self._state, self._sum
         if state.step != "done" or total is None:
             raise LocalProtocolError(f"there is no result: the session is at step '{state.step}'")
@@ -145,7 +140,7 @@ class ServerSteps(Exclusive):
 
     @property
     def openings(self) -> dict[int, Opening]:
-        """Opened layers of noise by client that helped to unmask; empty without levels."""
+        """Opened noise layers by client that helped to unmask; empty without levels."""
         return {client: self._opened_by(client, value) for client, value in self._state.openings.items()}
 
     def _opened_by(self, client: int, value: bytes) -> Opening:
@@ -153,7 +148,7 @@ class ServerSteps(Exclusive):
         return Opening(self.parameters.levels[opened], layer_seeds(value, opened))
 
     def _opened_layers(self, client: int) -> int:
-        """A client counts only the survivors with shares that it could use."""
+        """A client counts only survivors with usable shares."""
         proven = self._state.survivors.difference(self._unproven.get(client, ()))
         return opened_layers(self.parameters.levels, len(proven))
 
@@ -164,24 +159,19 @@ class ServerSteps(Exclusive):
 
     @property
     def agreement(self) -> dict[int, bytes]:
-        """The signed list of survivors with its signature, by client; empty until a quorum has signed.
+        """The signed survivor list with its signature, by client; empty until a quorum has signed.
 
-        With it a client that uploaded and is not listed can prove, even after a failed session, that its upload is in
-        no sum.
+        With it an unlisted client can prove, even after a failed session, that its upload is in no sum.
         """
         return dict(self._state.agreement)
 
     def awaits(self, client: int) -> bool:
-        """Return whether the client's answer to this step is still to come."""
+        """Return whether the client's answer is still to come."""
         return client in self._state.expected
 
     @exclusive
     def start(self) -> Outbox:
-        """Return the messages that open the session, one per client.
-
-        Raises:
-            LocalProtocolError: called twice.
-        """
+        """Return the messages that open the session; ``LocalProtocolError`` if called twice."""
         state = self._state
         if state.step != "advertise" or state.asked:
             raise LocalProtocolError("the session has already started: a server serves one session")
@@ -197,7 +187,6 @@ class ServerSteps(Exclusive):
         Raises:
             RemoteProtocolError: the message is refused and the state is unchanged. The error is proven and among the
                 :attr:`faults` only if the sender certainly made the message.
-            LocalProtocolError: another call is still running.
         """
         state, view = self._state, wire.view_of(data)
         wire.require_sender(sender)
@@ -229,11 +218,7 @@ class ServerSteps(Exclusive):
 
     @exclusive
     def step_status(self) -> StepStatus:
-        """Return which clients have answered, and whether :meth:`end_step` would now fail.
-
-        Raises:
-            LocalProtocolError: the session has not started, or has ended.
-        """
+        """Return which clients have answered, and whether :meth:`end_step` would fail."""
         state, abort = self._running(), None
         try:
             self._rows[state.step].checks(self)
@@ -244,11 +229,11 @@ class ServerSteps(Exclusive):
 
     @exclusive
     def end_step(self) -> Outbox:
-        """Close the step for good and return the messages that open the next; none after the last.
+        """Close the step for good and return the messages that open the next, if any.
 
         Raises:
             AggregationError: too few answered, or shares do not fit; the session has ended.
-            LocalProtocolError: the session has not started, or has ended before.
+            LocalProtocolError: the session has not started, or had ended.
         """
         state = self._running()
         try:
@@ -267,7 +252,7 @@ class ServerSteps(Exclusive):
         return self.outbox
 
     def shelve(self, places: Mapping[int, bytes]) -> None:
-        """Note where a journal stores a large session's shares; their boxes also stay in memory."""
+        """Note where a journal stores a large session's shares."""
         if self.parameters.clients > SHELVED_ABOVE and self._state.step == "share":
             self._state.places.update(places)
 
@@ -280,8 +265,8 @@ class ServerSteps(Exclusive):
     def export(self, key: bytes, *, entropy: Entropy = os.urandom) -> bytes:
         """Return the server's state, sealed under 32 bytes of ``key``.
 
-        Save it before sending any message that it produced, and resume only the newest: an older one could seal two
-        different messages under one nonce.
+        Save it before sending its messages, and resume only the newest: an older one could seal two different messages
+        under one nonce.
 
         Raises:
             LocalProtocolError: the session has ended.
@@ -292,7 +277,7 @@ class ServerSteps(Exclusive):
 
     @exclusive
     def export_shelved(self, key: bytes) -> bytes:
-        """Return the sealed state; if a journal's log has all boxes, their places replace them."""
+        """Return the sealed state, with places instead of boxes if a journal has them all."""
         self._unfinished()
         in_log = self._state.places.keys() == self._state.dealings.keys()
         return self._sealed(replace(self._state, **{"inboxes" if in_log else "places": {}}), key, os.urandom)
@@ -314,7 +299,6 @@ class ServerSteps(Exclusive):
             self._inbox(receiver)[start : start + size] = part(boxes, place, size)
 
     def _inbox(self, receiver: int) -> bytearray:
-        """Return the boxes for ``receiver``, in the order of its neighbours."""
         if receiver not in self._state.inboxes:
             size = messages.box_bytes(self.parameters)
             self._state.inboxes[receiver] = bytearray(size * len(self._receivers(receiver)))
@@ -356,7 +340,6 @@ class ServerSteps(Exclusive):
         return self._state
 
     def _end(self, end: StepName) -> None:
-        """Drop everything but the result, the faults, and the record of accepted messages."""
         old = self._state
         old.secret[:] = bytes(len(old.secret))
         self._state = ServerState(
@@ -377,7 +360,7 @@ class ServerSteps(Exclusive):
 
 
 def _is_proven(kind: type[messages.ClientMessage], refusal: Refusal) -> bool:
-    """Return whether refused content is proven to be the sender's: sealed, or validly signed."""
+    """Return whether refused content is certainly the sender's: sealed, or validly signed."""
     if kind in (messages.Advertise, messages.HybridAdvertise):
         return refusal.code == "bad_key"  # looked at only after the signature
     return refusal.code not in _UNPROVEN

@@ -1,8 +1,6 @@
 """The steps of the protocol, and the two machines' states between messages.
 
-A client at a step waits for ``opens`` and sends ``answers``; the server collects ``answers`` from all remaining
-clients, then sends the next ``opens``. All client secrets are in ``root`` and ``noise_root``; the server's state holds
-nothing that would unmask a client.
+All client secrets are in ``root`` and ``noise_root``; the server's state holds nothing that would unmask a client.
 """
 
 from __future__ import annotations
@@ -20,7 +18,7 @@ from privstats.secagg.wire import HiddenRepr
 
 @dataclass(frozen=True)
 class Step:
-    """What opens a step at a client, what it answers, and which step follows."""
+    """One step: the message that opens it at a client, the answer, and the next step."""
 
     opens: type[messages.ServerMessage]
     answers: type[messages.ClientMessage]
@@ -72,12 +70,12 @@ _NONE_YET = Advertise(bytes(32), 0, bytes(32), bytes(32), bytes(32), bytes(64))
 class ClientState(HiddenRepr, Struct):
     """A client's state.
 
-    ``held`` maps an owner to its two shares; ``dealers`` are the neighbours it masked with. ``answered`` holds hashes
-    of answered messages, the last with ``answer``. ``upload`` is the masked-vector message's hash, ``uploaded`` that
-    hash once it may be sent; ``charged`` requires ``on_upload`` first. ``agreement`` maps a signer to ``survivors`` and
-    its signature, after the end. ``noise_root`` opens all noise layers. ``only`` is the one list that may be signed,
-    empty where any may; ``whole`` forbids lists with own disputes. In version 4 the server shares ``kem_secret``, and
-    ``refused`` could not use this client's dealing. ``vector`` and ``faults`` are filled in for sealing only.
+    ``held`` maps an owner to its two shares; ``dealers`` are the neighbours it masked with. ``answered`` hashes
+    answered messages, the last with ``answer``. ``upload`` is the masked-vector message's hash, ``uploaded`` that hash
+    once it may be sent; ``charged`` requires ``on_upload`` first. ``agreement`` maps a signer to ``survivors`` and its
+    signature, after the end. ``noise_root`` opens all noise layers. ``only`` is the one list that may be signed;
+    ``whole`` forbids lists with own disputes. In version 4 the server shares ``kem_secret``, and ``refused`` could not
+    use this client's dealing. ``vector`` and ``faults`` are for sealing only.
     """
 
     root: bytearray
@@ -109,15 +107,14 @@ class ClientState(HiddenRepr, Struct):
 
 
 class ServerState(HiddenRepr, Struct):
-    """The server's state; ``total`` is filled in for sealing only.
+    """The server's state; ``total`` is for sealing only.
 
-    ``asked`` are the clients in the step, ``expected`` those without an answer. ``heard`` holds each accepted message's
+    ``asked`` are the step's clients, ``expected`` those without an answer. ``heard`` holds each accepted message's
     sender and last bytes, a tag or signature. ``inboxes`` has boxes by receiver; ``places`` locates those in a journal,
     by sender. ``failed`` maps a client to the owners of shares that it could not use; ``dealers`` continued after that.
-    ``listed`` is this step's bitmap. ``agreement``, which stays after the end, maps a client to the survivor list and
-    its signature. ``openings`` maps a client to the value that opens noise layers, ``commitments`` to its chain's
-    lowest value. ``links`` has version 4's links, by sender and owner. ``whole`` marks clients that sign only lists
-    without own disputes.
+    ``listed`` is this step's bitmap. ``agreement``, which stays after the end, maps a client to survivor list and
+    signature. ``openings`` maps a client to the value that opens noise layers, ``commitments`` to its chain's lowest
+    value. ``links`` has version 4's links, by sender and owner. With ``whole`` clients sign no list with own disputes.
     """
 
     secret: bytearray

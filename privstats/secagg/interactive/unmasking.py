@@ -1,6 +1,6 @@
 """Reconstruct secrets from shares and remove the masks still in the sum.
 
-Every key is verified against its owner's advertisement, so a lie names its owner and gives no wrong sum.
+Every key is verified against its owner's advertisement, so a lie names its owner and cannot change the sum.
 """
 
 from __future__ import annotations
@@ -27,19 +27,15 @@ T = TypeVar("T")
 
 
 def require_shares(state: ServerState, graph: Graph) -> None:
-    """Require enough shares of every secret that its owner did not reveal.
-
-    Raises:
-        AggregationError: there are too few.
-    """
+    """Require enough shares of every secret that its owner did not reveal."""
     for owner in (*_silent(state), *_vanished(state)):
         _enough(owner, state, graph)
 
 
 def unmask(total: RingVector, state: ServerState, graph: Graph, *, threads: int = 1) -> None:
-    """Remove from ``total``, in place, survivors' self-masks and vanished clients' pair masks.
+    """Remove survivors' self-masks and vanished clients' pair masks from ``total``, in place.
 
-    Survivors that answered revealed their self-mask key; other secrets are reconstructed.
+    Survivors' answers reveal their self-mask key; other secrets are reconstructed.
 
     Raises:
         AggregationError: shares are too few, or do not reconstruct the advertised key.
@@ -102,24 +98,23 @@ def _shares_of(owner: int, answers: Mapping[int, Unmask], graph: Graph) -> Itera
 
 
 def _silent(state: ServerState) -> list[int]:
-    """Return the survivors that did not answer; their self-masks are in the sum."""
+    """Return survivors without an answer; their self-masks are in the sum."""
     return sorted(state.survivors.difference(state.answers))
 
 
 def _vanished(state: ServerState) -> list[int]:
-    """Return the clients that continued and did not upload; their pair masks are in the survivors' uploads."""
+    """Return clients that continued without an upload; their pair masks are in survivors' uploads."""
     return sorted(state.dealers - state.survivors)
 
 
 def _misdealt(owner: int, what: str) -> AggregationError:
-    """Return the error for shares of a verified dealing that do not reconstruct."""
     error = AggregationError("unmask", "misdealt", f"client {owner} dealt shares that do not give back its {what}")
     error.__cause__ = RemoteProtocolError(owner, "share", "misdealt", f"its shares do not give back its {what}")
     return error
 
 
 def _orphans(keys: Mapping[int, int], state: ServerState, graph: Graph) -> Iterator[tuple[bytes, bool]]:
-    """Yield the seeds of survivors' pair masks with vanished clients, and whether the survivor added the mask."""
+    """Yield seeds of pair masks with vanished clients, and whether the survivor added the mask."""
     for vanished, key in keys.items():
         for survivor in graph.neighbours(vanished):
             if survivor in state.survivors:
@@ -128,13 +123,13 @@ def _orphans(keys: Mapping[int, int], state: ServerState, graph: Graph) -> Itera
 
 
 def _interpolated(owner: int, state: ServerState, graph: Graph, at: int = 0) -> int:
-    """Interpolate the owner's polynomial at a point, in version 4: a survivor's g, else f."""
+    """Interpolate version 4's polynomial at a point: a survivor's g, else f."""
     points, shares = zip(*_enough(owner, state, graph), strict=True)
     return combine(points, [scalar_of(share) for share in shares], at)
 
 
 def _linked_orphans(state: ServerState, graph: Graph) -> Iterator[tuple[bytes, bool]]:
-    """Yield version 4's orphaned pair seeds: from the lower client's f, or from its link, opened by the upper's f.
+    """Yield version 4's orphaned pair seeds, from the lower client's f or its link under the upper's f.
 
     Pairs in dispute do not mask. Values that holders sent were checked; interpolated ones must fit an undisputed
     commitment. So a falsely verified dealing ends the session and cannot change the sum.

@@ -131,9 +131,9 @@ class ReportBatches:
         return self._digests[number, place]
 
     def answered(self, number: int, place: int, bitmap: bytes, answers: Words | None = None) -> Part | None:
-        """Record a helper's answer; return the part if the last answer settled it.
+        """Record a helper's answer; return the part if this settled it.
 
-        ``answers`` are to the accepted reports' proofs, in order; None without proofs.
+        ``answers`` are to the accepted proofs, in order; None without proofs.
         """
         part = self._state.parts[number]
         part.bitmaps[place] = bitmap

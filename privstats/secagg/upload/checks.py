@@ -1,6 +1,6 @@
 """The checks of leader and helpers on each message: each function prevents one kind of lie.
 
-Pure functions; they return what they read or raise ``Refusal``. ``docs/one_upload.md`` tabulates them.
+They return what they read or raise ``Refusal``.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ def check_report(
     private: Any,
     body: bytearray,
 ) -> bytes:
-    """Require a body that opens, and the client's signature over its key and these boxes.
+    """Require a body that opens into ``body``, and the client's signature over its key and boxes.
 
-    The body is opened into ``body``, of ``parameters.upload_bytes``. A failure to open proves nothing against the
-    client: any party on the way can flip a bit under a valid signature.
+    A body that does not open proves nothing against the client: any party on the way can flip a bit under a valid
+    signature.
 
     Returns:
         The hash of the signed statement.
@@ -70,11 +70,7 @@ def _keys_of(message: messages.Report | messages.ProvedReport, parameters: Uploa
 def sealed_body(
     message: messages.Report | messages.ProvedReport, sender: int, parameters: UploadParameters, private: Any
 ) -> tuple[Schedule, memoryview]:
-    """Return a stored report's sealed body, and what opens it alone.
-
-    Raises:
-        LocalProtocolError: it is another report.
-    """
+    """Return a stored report's sealed body and its keys; ``LocalProtocolError`` for another report."""
     try:
         if message.sender != sender:
             raise hpke.UnopenedError
@@ -90,7 +86,7 @@ def reopen(
     private: Any,
     body: bytearray,
 ) -> None:
-    """Open a stored report's body; raises ``LocalProtocolError`` if it is another one."""
+    """Open a stored report's body; ``LocalProtocolError`` for another report."""
     try:
         hpke.open_into(body, *sealed_body(message, sender, parameters, private))
     except hpke.UnopenedError:
@@ -101,7 +97,7 @@ def check_body(claim: Claim, body: bytearray, message: messages.ProvedReport) ->
     """Require that the client signed the parts of the leader's share.
 
     A mismatch is the client's fault, because no other party can seal another body under its signed key; unproven,
-    because only the leader has opened the body.
+    because only the leader has opened it.
     """
     try:
         is_signed = claim.is_signed(body, message.context, message.sender, message.commits, message.parts)
@@ -112,7 +108,7 @@ def check_body(claim: Claim, body: bytearray, message: messages.ProvedReport) ->
 
 
 def stated(message: messages.Report | messages.ProvedReport, parameters: UploadParameters) -> bytes:
-    """Return the statement that a report's client signs: it names the body by its key and the boxes by their root."""
+    """Return a report's signed statement: it names the body by its key and the boxes by their root."""
     suite = parameters.suite
     if len(message.boxes) != len(parameters.boxed) * suite.box_bytes:
         raise Refusal("wrong_length", "one box per member", proven=False)
@@ -130,7 +126,7 @@ def stated(message: messages.Report | messages.ProvedReport, parameters: UploadP
 def check_checked(
     message: messages.Checked | messages.ProvedChecked, public: bytes, place: int, batch: bytes, count: int
 ) -> frozenset[int]:
-    """Return the batch places of the reports that a helper accepts, after checking its signature.
+    """Return the places that a helper accepts in a signed batch.
 
     Raises:
         Refusal: ``proven`` only if the helper itself signed the invalid content.
@@ -149,7 +145,7 @@ def check_checked(
 
 
 def check_answers(message: messages.ProvedChecked, accepted: int, claim: Claim) -> Words:
-    """Require one answer of field elements per accepted report's proof; return one row each."""
+    """Require one answer of field elements per accepted proof; return one row each."""
     if len(message.answers) != accepted * claim.answer_bytes:
         raise Refusal("wrong_length", "one answer per accepted report")
     return _words(message.answers, claim).reshape(accepted, claim.answer_bytes // _WORD)
@@ -158,7 +154,7 @@ def check_answers(message: messages.ProvedChecked, accepted: int, claim: Claim) 
 def check_reveal(
     message: messages.Reveal, public: bytes, place: int, roll: bytes, parameters: UploadParameters
 ) -> None:
-    """Require the helper's signed answer to this list, of the right length; with proofs, of field elements."""
+    """Require the helper's signed answer to this list; with proofs, of field elements."""
     statement = statements.reveal_statement(message.context, place, message.roll, message.answer)
     if not verify(public, message.signature, statement):
         raise Refusal("bad_signature", proven=False)
@@ -184,7 +180,7 @@ def check_abandoned(message: messages.Abandoned, public: bytes, place: int) -> N
 
 
 def check_listed(message: messages.Listed, public: bytes, place: int, parameters: UploadParameters) -> dict[int, bytes]:
-    """Require the helper's signature over its one answered list; return each listed client's statement hash."""
+    """Require the helper's signature over its one answered list; return the listed statement hashes."""
     try:
         senders = sorted(members(message.bitmap, parameters.clients))
     except ValueError:
@@ -201,7 +197,7 @@ def check_listed(message: messages.Listed, public: bytes, place: int, parameters
 
 
 def signed_by(leader: bytes, signature: bytes, statement: bytes) -> None:
-    """Require the signature of the panel's leader, the only party that may query a helper."""
+    """Require the signature of the panel's leader, who alone may query a helper."""
     if not verify(leader, signature, statement):
         raise Refusal("bad_signature", proven=False)
 
@@ -253,7 +249,7 @@ def entries_of(message: messages.Batch | messages.ProvedBatch, parameters: Uploa
 def opened(
     entry: Entry, publics: Sequence[bytes], place: int, context: bytes, parameters: UploadParameters, private: Any
 ) -> tuple[bytes, bytes]:
-    """Return a report's piece for this helper, and the hash of its client's signed statement.
+    """Return a report's piece for this helper, and its statement's hash.
 
     Raises:
         Refusal: ``stranger`` or ``bad_signature`` (the leader invented it); ``bad_box`` (its client sealed garbage or
@@ -288,7 +284,7 @@ def check_survivors(
     accepted: Callable[[int], bool],
     digest: Callable[[int], bytes],
 ) -> list[int]:
-    """Require enough listed reports, all accepted by this helper with the same contents; return the senders."""
+    """Require enough listed reports that this helper accepted with the same contents; return the senders."""
     try:
         listed = sorted(members(message.bitmap, parameters.clients))
     except ValueError:
@@ -311,12 +307,12 @@ def rows(column: bytes, width: int) -> list[bytes]:
 class EarlyCheck:
     """Public facts that check a report's first bytes, before a carrier reads its body.
 
-    A client signs the boxes and the body's beginning, which identify the body; the signature is the report's last 64
-    bytes. Only the machine's later check of the complete report counts.
+    A client signs the boxes and the body's beginning, which identify the body; the signature is the last 64 bytes. Only
+    the machine's later complete check counts.
 
     Attributes:
-        parameters: the public parameters of the run.
-        context: the 32 bytes that every message carries.
+        parameters: of the run.
+        context: 32 bytes that every message carries.
         publics: the clients' public keys, by index.
     """
 
@@ -325,7 +321,7 @@ class EarlyCheck:
     publics: Sequence[bytes]
 
     def report_bytes(self, sender: int) -> int:
-        """Return the exact length of this sender's report."""
+        """Return this sender's exact report length."""
         return self._fixed + size_of_index(sender)
 
     def head_bytes(self, sender: int) -> int:
@@ -334,11 +330,7 @@ class EarlyCheck:
         return self.report_bytes(sender) - tail + self.parameters.suite.head_bytes
 
     def check(self, sender: int, head: bytes | bytearray | memoryview, signature: bytes) -> None:
-        """Require that this client signed what ``head`` begins.
-
-        Raises:
-            Refusal: another version, type, run or sender, or no such signature.
-        """
+        """Require that this client signed what ``head`` begins; raises ``Refusal``."""
         view = memoryview(head)[: self.head_bytes(sender)]
         kind = messages.kinds_of(self.parameters).report
         if view[:1] != bytes((messages.VERSION,)):
@@ -358,7 +350,6 @@ class EarlyCheck:
     def _completed(
         self, view: memoryview, kind: type[messages.Report] | type[messages.ProvedReport]
     ) -> messages.Report | messages.ProvedReport:
-        """Put zeros in place of the missing body."""
         missing = self.parameters.body_bytes - self.parameters.suite.head_bytes
         seal = b"\xc4" + bytes((SIGNATURE_BYTES,)) + bytes(SIGNATURE_BYTES)
         message = memoryview(b"".join((view, bytes(missing), seal)))

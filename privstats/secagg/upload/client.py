@@ -1,7 +1,6 @@
 """The client machine of an upload: it sends one report and receives no message.
 
-It has no socket or global, and reads the clock only for the end of box keys. No party can lie to it: it trusts only its
-arguments.
+It has no socket or global, and reads the clock only for box keys' ends. It trusts only its arguments.
 """
 
 from __future__ import annotations
@@ -39,10 +38,10 @@ class Client(Uploader):
         vector: the client's contribution; masking copies it.
         index: this client's index on the roster.
         identity: the signing key of that index.
-        roster: all parties' public identities, or the 32 bytes of their roster's digest.
+        roster: all parties' public identities, or their digest's 32 bytes.
         panel: leader and helpers, by the identities that the plan names.
         entropy: source of 32 uniform bytes, read once.
-        threads: processors to use for masks.
+        threads: processors for masks.
         on_upload: called with :attr:`upload` before the report is sent, and again if the process was killed in between.
             If it raises, nothing is sent. It makes the client :attr:`charged`.
         allow_reproducible: accept a reproducible ``entropy``: in tests.
@@ -89,11 +88,7 @@ class Client(Uploader):
 
     @staticmethod
     def check_place(parameters: UploadParameters, *, index: int, identity: Identity, roster: Roster | bytes) -> None:
-        """Check that the roster has this index with this identity.
-
-        Raises:
-            LocalProtocolError: index or identity do not fit the roster.
-        """
+        """Raise ``LocalProtocolError`` unless the roster has this index with this identity."""
         require_identity(identity)
         if isinstance(index, bool) or not isinstance(index, int) or not 0 <= index < parameters.clients:
             got = index if isinstance(index, int) else type(index).__name__
@@ -138,7 +133,7 @@ class Client(Uploader):
 
     @property
     def receipt(self) -> bytes:
-        """The signed statement of the report, which identifies the upload for ``session.free``."""
+        """The report's signed statement, which identifies the upload for ``session.free``."""
         return self._state.stated if self._state.uploaded or self._state.step == "failed" else b""
 
     @exclusive
@@ -147,9 +142,6 @@ class Client(Uploader):
 
         Save the client before :meth:`start`: a lost report cannot always be rebuilt, and the ledger must never record
         it.
-
-        Raises:
-            LocalProtocolError: as :meth:`start`.
         """
         self._require_startable()
         return self._prepared()
@@ -185,12 +177,7 @@ class Client(Uploader):
 
     @exclusive
     def receive(self, data: bytes | bytearray | memoryview) -> NoReturn:
-        """Refuse: an upload has no message for a client.
-
-        Raises:
-            RemoteProtocolError: always.
-            LocalProtocolError: ``data`` is not bytes.
-        """
+        """Raise ``RemoteProtocolError``: an upload has no message for a client."""
         wire.view_of(data)
         raise RemoteProtocolError(_SERVER, self._state.step, "not_expected", "a client receives no message")
 
@@ -199,7 +186,7 @@ class Client(Uploader):
         """Remove root, vector and report, so that nothing can be sent afterwards.
 
         Raises:
-            LedgerError: nothing was sent, and the ledger could not record that.
+            LedgerError: the ledger could not record that nothing was sent.
         """
         self._forget()
         uploaded = self._state.uploaded
@@ -239,7 +226,7 @@ class Client(Uploader):
         return client
 
     def _report(self) -> tuple[bytes, bytes]:
-        """Return the report and its signed statement, which names the report without its body."""
+        """Return the report and its signed statement."""
         if self._vector is None:
             raise LocalProtocolError("the saved state holds no vector to send")
         hidden = self._scheme.cover(self._vector, self._state.root, self.index)

@@ -1,6 +1,6 @@
 """Let other processes sum settled parts for the leader.
 
-A part is settled when every helper has answered it; its senders are then fixed. The journal stores the messages until
+A part is settled when every helper has answered it; its senders are then fixed. The journal stores its messages until
 the sum arrives, so a lost sum can be recomputed.
 """
 
@@ -52,7 +52,7 @@ def bodies_in(content: bytes, openers: bytes) -> Iterator[SealedBody]:
     """Yield concatenated bodies of one length, each with its :attr:`SealedBody.opener`.
 
     Raises:
-        LocalProtocolError: the numbers of bodies and of openers differ.
+        LocalProtocolError: the numbers of bodies and openers differ.
     """
     count, rest = divmod(len(openers), _OPENER_BYTES)
     if rest or not count or len(content) % count:
@@ -67,7 +67,7 @@ def sum_of(ring: Group, bodies: Iterable[SealedBody]) -> bytes:
     """Return the packed sum of some bodies, equal for every order and partition.
 
     Raises:
-        LocalProtocolError: a body does not open: it is another one, or was changed.
+        LocalProtocolError: a body is another one, or was changed.
 
     Example:
         >>> from cryptography.hazmat.primitives.ciphers.aead import AESGCM
@@ -103,8 +103,7 @@ class DeferredSums(LeaderSteps):
     _scheme: MaskingScheme
 
     @abstractmethod
-    def _sealed_body(self, part: Part, sender: int) -> SealedBody:
-        """Return a report's sealed body, read back."""
+    def _sealed_body(self, part: Part, sender: int) -> SealedBody: ...
 
     @property
     def defers(self) -> bool:
@@ -117,22 +116,18 @@ class DeferredSums(LeaderSteps):
 
     @property
     def unsummed(self) -> Mapping[int, tuple[int, ...]]:
-        """The senders of each settled part that is not in the total, by number."""
+        """The senders of each settled part outside the total, by number."""
         return {number: tuple(part.heads) for number, part in sorted(self._state.settled.items())}
 
     @exclusive
     def sealed(self, number: int, senders: Sequence[int]) -> list[SealedBody]:
-        """Read a waiting part's bodies back from the journal.
-
-        Raises:
-            LocalProtocolError: no such part waits.
-        """
+        """Read a waiting part's bodies back from the journal; ``LocalProtocolError`` for any other part."""
         part = self._waiting(number)
         return [self._sealed_body(part, sender) for sender in senders]
 
     @exclusive
     def add_part_sum(self, number: int, packed: bytes) -> bool:
-        """Add a part's :func:`sum_of`; return whether it was awaited. A second one changes nothing.
+        """Add a part's sum; return whether it was awaited. A second one changes nothing.
 
         Raises:
             LocalProtocolError: it is no packed vector of the ring; nothing changes.
@@ -149,15 +144,11 @@ class DeferredSums(LeaderSteps):
 
     @exclusive
     def sum_part(self, number: int) -> None:
-        """Sum a waiting part here.
-
-        Raises:
-            LocalProtocolError: no such part waits.
-        """
+        """Sum a waiting part here; ``LocalProtocolError`` for any other part."""
         self._sum_here(number)
 
     def _sum_here(self, number: int) -> None:
-        """Sum the part before adding it to the total, so that an error leaves the total unchanged."""
+        """An error before the addition leaves the total unchanged."""
         part, total = self._waiting(number), self._scheme.zeros()
         remaining, size = iter(part.heads), max(1, _ADDED_BYTES // self.parameters.upload_bytes)
         while some := [memoryview(self._body(part, sender)) for sender in islice(remaining, size)]:
@@ -170,7 +161,7 @@ class DeferredSums(LeaderSteps):
             self._sum_here(number)
 
     def _defer(self, number: int, part: Part, accepted: list[int]) -> bool:
-        """List a settled part's senders and defer its sum; False if the leader must add it now."""
+        """Defer a settled part's sum; False if the leader must add it now."""
         if not self.defers or self.parameters.claim is not None or not part.places.keys() >= set(accepted):
             return False
         self._state.settled[number] = Part(
@@ -193,6 +184,6 @@ class DeferredSums(LeaderSteps):
 
     @property
     def shelved(self) -> Iterator[bytes]:
-        """The places of the reports that wait for a helper, or for their part's sum."""
+        """The places of reports that wait for a helper, or for their part's sum."""
         for part in (self._state.open, *self._state.parts.values(), *self._state.settled.values()):
             yield from part.places.values()

@@ -1,7 +1,6 @@
 """The helper machine of an upload: it opens the boxes sealed to it, and answers one list, once.
 
-It has no clock, socket, global or randomness. A refusal never changes its state: if a bad message ended a helper, any
-sender could end the run.
+It has no clock, socket, global or randomness. A refusal never changes its state, else any sender could end the run.
 """
 
 from __future__ import annotations
@@ -36,17 +35,17 @@ class Helper(Exclusive):
     """One helper in one run.
 
     Args:
-        keys: identity and box key; the helper uses up the box key, so a second helper from the same keys is refused.
+        keys: identity and box key, which the helper uses up.
         roster: all parties' public identities, from the roster's owner and *not from the leader*, who could list
             clients that it controls.
         panel: leader and helpers, by the identities that the plan names.
-        noise: draws a vector of the ring from 32 secret bytes, if the parameters require noise of every helper. The
-            bytes are derived from the box key and the answered list, so one list has one sample.
-        threads: processors to use for keystreams.
+        noise: where required, draws a ring vector from 32 secret bytes, derived from box key and answered list: one
+            list has one sample.
+        threads: processors for keystreams.
         allow_reproducible: accept keys from a reproducible generator: in tests.
 
     Raises:
-        LocalProtocolError: keys, roster or panel do not fit, the keys were used, or ``noise`` is missing or surplus.
+        LocalProtocolError: keys, roster, panel or noise do not fit, or the keys were used.
         RandomnessError: the keys are reproducible and ``allow_reproducible`` is not set.
 
     Guarantee: the helper adds up streams over one list, of at least ``min_survivors`` reports that keys on the roster
@@ -99,11 +98,7 @@ class Helper(Exclusive):
 
     @staticmethod
     def check_noise(parameters: UploadParameters, noise: object) -> None:
-        """Refuse missing or surplus noise.
-
-        Raises:
-            LocalProtocolError: parameters and noise do not fit.
-        """
+        """Raise ``LocalProtocolError`` for missing or surplus noise."""
         if parameters.noisy_helpers and not callable(noise):
             raise LocalProtocolError(
                 "every helper of this plan adds noise to its answer: give noise=session.helper_noise(plan), or the "
@@ -114,12 +109,12 @@ class Helper(Exclusive):
 
     @property
     def step(self) -> StepName:
-        """``"check"`` until the one answer, then ``"done"``; ``"failed"`` if the run was abandoned."""
+        """``"check"`` until the one answer, then ``"done"``; ``"failed"`` if abandoned."""
         return self._step
 
     @property
     def index(self) -> int:
-        """The helper's number among the run's peers: helpers come after the clients."""
+        """The helper's peer number, after the clients'."""
         return self.parameters.clients + self.place - 1
 
     @property
@@ -144,7 +139,7 @@ class Helper(Exclusive):
 
     @property
     def faults(self) -> tuple[RemoteProtocolError, ...]:
-        """Signed boxes that do not open; reports in a signed batch that no client made."""
+        """Signed boxes that do not open; invented reports in a signed batch."""
         return tuple(self._faults)
 
     @property
@@ -154,7 +149,7 @@ class Helper(Exclusive):
 
     @property
     def evidence(self) -> dict[str, bytes]:
-        """The first refused message that the leader signed, by code of refusal: transferable evidence."""
+        """The first refused message that the leader signed, by code: transferable evidence."""
         return dict(self._evidence)
 
     @exclusive
@@ -164,11 +159,10 @@ class Helper(Exclusive):
 
     @exclusive
     def receive(self, data: bytes | bytearray | memoryview) -> list[tuple[str, bytes]]:
-        """Process one message from the leader and return the answer; identical bytes get an identical answer.
+        """Process one leader message and return the answer; identical bytes get an identical answer.
 
         Raises:
             RemoteProtocolError: the message is refused and the state is unchanged.
-            LocalProtocolError: another call is still running.
         """
         return [(_SERVER, self._refusing(self._receive_message, data))]
 
@@ -183,7 +177,7 @@ class Helper(Exclusive):
 
     @exclusive
     def take(self, data: bytes | bytearray | memoryview) -> None:
-        """Process a batch again without answering it, for a journal's replay; raises as :meth:`receive`."""
+        """Process a batch without an answer, for a journal's replay; raises as :meth:`receive`."""
         self._refusing(self._take_message, data)
 
     @exclusive
@@ -207,10 +201,9 @@ class Helper(Exclusive):
 
     @exclusive
     def export(self, key: bytes) -> NoReturn:  # noqa: ARG002
-        """Refuse: a helper's state is its received messages, which ``engines.journal`` stores.
+        """Raise ``LocalProtocolError``: a saved helper could answer a second list.
 
-        Raises:
-            LocalProtocolError: always; a saved helper could answer a second list.
+        ``engines.journal`` stores the helper's received messages instead.
         """
         raise LocalProtocolError("a helper is not saved whole: engines.journal.JournaledHelper keeps what it was sent")
 
@@ -253,7 +246,7 @@ class Helper(Exclusive):
         return self._checked(self._accepted(view))
 
     def _accepted(self, view: memoryview) -> messages.Batch | messages.ProvedBatch:
-        """Accept or refuse each report of a batch; a repeated batch changes nothing."""
+        """Accept or refuse each report; a repeated batch changes nothing."""
         kind = messages.kinds_of(self.parameters).batch
         message = messages.decode(view, kind, self.parameters, self._context)
         name, number = sha256(view).digest(), message.part
@@ -302,7 +295,7 @@ class Helper(Exclusive):
         return messages.encode(messages.ProvedChecked(self._context, message.part, bitmap, answers, signature))
 
     def _answers(self, scheme: ProvingScheme, message: messages.ProvedBatch, bitmap: bytes) -> Iterator[bytes]:
-        """Yield answers always from the same batch: one rho per report, ever."""
+        """One batch and so one rho per report, ever."""
         entries = checks.entries_of(message, self.parameters)
         for place in sorted(wire.members(bitmap, len(entries))):
             entry = entries[place]
@@ -331,7 +324,7 @@ class Helper(Exclusive):
         return reveal
 
     def _drawn(self, roll: bytes) -> RingVector | None:
-        """Draw the one answer's noise, bound to the list with this roll."""
+        """Bind the one answer's noise to the list with this roll."""
         if self._noise is None:
             return None
         noise = self._noise(statements.derive(self._secret, f"noise/{roll.hex()}", self._context))
@@ -352,7 +345,7 @@ class Helper(Exclusive):
         return _Evidence(self._evidence, view)
 
     def _wipe(self, end: StepName) -> None:
-        """Overwrite box key and pieces, as far as Python allows; no answer is possible afterwards."""
+        """Overwrite box key and pieces; no answer is possible afterwards."""
         self._secret[:] = bytes(len(self._secret))
         self._pieces[:] = bytes(len(self._pieces))
         self._pieces, self._digests, self._seen, self._parts = bytearray(), bytearray(), bytearray(), []

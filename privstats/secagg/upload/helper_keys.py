@@ -19,15 +19,15 @@ class HelperKeys(Exclusive):
     Args:
         identity: the signing key that the plan's panel names.
         place: the member's place in the panel.
-        until: second since 1970 at which the box key ends; by default 30 days from now.
+        until: second since 1970 at which the box key ends; by default in 30 days.
         entropy: source of 32 uniform bytes, read once.
 
     Attributes:
         offer: the box key's public half, signed.
-        reproducible: the box key came from a reproducible generator; machines refuse it unless ``allow_reproducible``.
+        reproducible: the generator was reproducible; machines refuse it unless ``allow_reproducible``.
 
     Raises:
-        LocalProtocolError: the parameters have no such place, the run has no name, or the end has passed.
+        LocalProtocolError: no such place, the run has no name, or the end has passed.
 
     Guarantee: :meth:`take` returns the box key once, so no second machine can answer a second list with it. It does not
     cover a copy of the process or a restored journal: see ``docs/one_upload.md``.
@@ -59,7 +59,7 @@ class HelperKeys(Exclusive):
     def from_private(
         cls, identity: Identity, place: int, parameters: UploadParameters, roster: Roster, private: bytes, *, until: int
     ) -> HelperKeys:
-        """Return the keys around a journal's box key, with the end in its offer."""
+        """Rebuild the keys around a journal's box key."""
         keys = cls.__new__(cls)
         keys._fill(identity, place, parameters, roster, private, until)
         return keys

@@ -1,7 +1,7 @@
 """The leader machine of an upload: it collects reports, queries the helpers, and unmasks the one sum.
 
-It has no clock, socket, global or randomness. It stores one running sum, and unanswered parts' bodies or their places
-in a journal. Clients and helpers can shift the sum, but it is always a sum.
+It has no clock, socket, global or randomness, and stores one running sum and unanswered bodies or their journal places.
+Clients and helpers can shift the sum, but it is always a sum.
 """
 
 from __future__ import annotations
@@ -34,9 +34,8 @@ class Leader(DeferredSums):
     """The aggregator of one run. Peers 0 to n - 1 are the clients, n to n + h - 1 the helpers 1 to h.
 
     Args:
-        keys: the keys of place 0 of the panel, for this run.
+        keys: the panel's place 0, for this run.
         panel: leader and helpers, by the identities that the plan names.
-        threads: processors to use.
         noise_due: the sum needs noise before publication; ``engines.journal`` allows one sample.
         allow_reproducible: accept keys from a reproducible generator: in tests.
 
@@ -156,7 +155,7 @@ class Leader(DeferredSums):
         return Outbox() if following is None else self._outbox({place: following})
 
     def _settle(self, number: int, part: Part) -> None:
-        """Add the reports that every helper accepts and that have valid proofs; each rejection becomes a fault."""
+        """Add reports with every helper's acceptance and valid proofs; each rejection becomes a fault."""
         state = self._state
         for place in sorted(part.bitmaps):
             for sender in part.heads.keys() - accepted_by(part, place):
@@ -177,7 +176,6 @@ class Leader(DeferredSums):
             self._spare += bodies.values()
 
     def _body(self, part: Part, sender: int) -> bytearray:
-        """Return a report's body, opened once more if shelved."""
         if sender in part.bodies:
             return part.bodies.pop(sender)
         message = self._read_back(part, sender)
@@ -197,7 +195,7 @@ class Leader(DeferredSums):
         return SealedBody(keys.key, keys.nonce, content)
 
     def _proved(self, part: Part, bodies: dict[int, bytearray]) -> list[int]:
-        """Return the senders of valid proofs; record an unproven fault for each other sender."""
+        """Return the senders of valid proofs; all others get an unproven fault."""
         if self.parameters.claim is None:
             return list(bodies)
         scheme, answers, proved = proving(self._scheme), answers_to(part), []
@@ -210,7 +208,7 @@ class Leader(DeferredSums):
         return proved
 
     def shelve(self, places: Mapping[int, bytes]) -> None:
-        """Drop these reports from memory: a journal has them, and :attr:`fetch` reads them back."""
+        """Drop these reports from memory; :attr:`fetch` reads them back from a journal."""
         freed = self._book.shelve(places)
         if self._state.step == "report":
             self._spare += freed
@@ -269,7 +267,7 @@ class Leader(DeferredSums):
         identity: Identity,
         threads: int = 1,
     ) -> Self:
-        """Return the leader that :meth:`export` sealed, at its step and with its panel.
+        """Return the leader that :meth:`export` sealed, with its panel.
 
         Raises:
             LocalProtocolError: another key, plan, roster or identity, or damage.

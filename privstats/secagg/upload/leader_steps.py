@@ -1,7 +1,4 @@
-"""Handle the leader's messages: expected senders, repeats, the closing of steps, and saved states.
-
-:class:`~privstats.secagg.upload.leader.Leader` has the cryptography.
-"""
+"""Handle the leader's messages: expected senders, repeats, closing of steps, and saved states."""
 
 from __future__ import annotations
 
@@ -49,8 +46,7 @@ class LeaderSteps(Exclusive):
     _closers: ClassVar[dict[StepName, Callable[[Any], None]]]
 
     @abstractmethod
-    def _receive_message(self, sender: int, view: memoryview) -> Outbox:
-        """Process a message of a sender that is expected at this step, or refuse it."""
+    def _receive_message(self, sender: int, view: memoryview) -> Outbox: ...
 
     @abstractmethod
     def _listed(self, place: int) -> bytes:
@@ -62,7 +58,7 @@ class LeaderSteps(Exclusive):
 
     @abstractmethod
     def _body(self, part: Part, sender: int) -> bytearray:
-        """Return a report's body, removed from the part or read back."""
+        """Remove a report's body from the part, or read it back."""
 
     @abstractmethod
     def _boxes(self, part: Part, sender: int) -> bytes:
@@ -78,7 +74,7 @@ class LeaderSteps(Exclusive):
 
     @property
     def waiting_for(self) -> frozenset[int]:
-        """The clients without a report, or the helpers without an answer."""
+        """Clients without a report, or helpers without an answer."""
         state, places = self._state, range(1, self.parameters.helpers + 1)
         if state.step == "report":
             return frozenset(range(self.parameters.clients)) - state.reported.keys()
@@ -90,7 +86,7 @@ class LeaderSteps(Exclusive):
 
     @property
     def outbox(self) -> Outbox:
-        """The helpers' due part, or the list to be answered; identical bytes each time."""
+        """The helpers' due part or list; identical bytes each time."""
         state, places = self._state, range(1, self.parameters.helpers + 1)
         if state.step == "reveal":
             return self._outbox(dict.fromkeys(places))
@@ -99,7 +95,7 @@ class LeaderSteps(Exclusive):
 
     @property
     def faults(self) -> tuple[RemoteProtocolError, ...]:
-        """Helpers' proven faults, and unproven ones of clients with boxes that a helper could not open.
+        """Helpers' proven faults, and unproven ones of clients with boxes that did not open.
 
         Repeats, late reports and messages that any sender could have made do not count. If more proofs fail than the
         plan has colluders, the panel is named too; that proves nothing.
@@ -125,34 +121,30 @@ class LeaderSteps(Exclusive):
 
     @property
     def heard(self) -> Mapping[int, bytes]:
-        """The last 64 bytes of each peer's last accepted message, to recognise a repeat."""
+        """The last 64 bytes of each peer's last accepted message, to recognise repeats."""
         return MappingProxyType(self._state.heard)
 
     @property
     def abandoned(self) -> dict[int, bytes]:
-        """The ``Abandoned`` messages by place, also after a failure; with all helpers' a repeat is harmless."""
+        """The ``Abandoned`` messages by place; if all helpers sent one, a repeat is harmless."""
         return dict(self._state.abandoned)
 
     @property
     def statements(self) -> dict[int, bytes]:
-        """The helpers' signed statements on the run's end, by place: abandoned, or the one answered list.
+        """Each helper's signed end of the run, by place: abandoned, or the one answered list.
 
-        All helpers' statements prove to a client that its report is in no sum, for ``session.free``.
+        Together they prove to a client that its report is in no sum.
         """
         return {place: self._listed(place) for place in self._state.revealed} | self.abandoned
 
     @property
     def noise_due(self) -> bool:
-        """Whether the sum needs noise before publication: central, or a panel leader's own."""
+        """Whether central noise or a panel leader's own must be added before publication."""
         return self._state.noise_due
 
     @property
     def result(self) -> tuple[RingVector, tuple[int, ...]]:
-        """The sum and its survivors, in increasing order.
-
-        Raises:
-            LocalProtocolError: the run has not finished, or failed.
-        """
+        """The sum and its survivors, in increasing order; ``LocalProtocolError`` before the end."""
         if self._state.step != "done":
             raise LocalProtocolError(f"there is no result: the run is at step '{self._state.step}'")
         return self._sum, tuple(sorted(self._state.listed))
@@ -163,7 +155,7 @@ class LeaderSteps(Exclusive):
         return {}
 
     def awaits(self, peer: int) -> bool:
-        """Return whether a message of this peer could still be accepted."""
+        """Return whether this peer's message could still be accepted."""
         state, n = self._state, self.parameters.clients
         if state.step in ENDS or not 0 <= peer < n + self.parameters.helpers:
             return False
@@ -178,12 +170,12 @@ class LeaderSteps(Exclusive):
 
     @exclusive
     def receive(self, sender: int, data: bytes | bytearray | memoryview) -> Outbox:
-        """Process one message from ``sender``; return any batches for helpers that are then due.
+        """Process one message from ``sender``; return any batches that are then due.
 
         Raises:
             RemoteProtocolError: the message is refused and the state is unchanged. ``busy`` and ``already_here`` are no
                 faults: the client may send again later, or its report was accepted.
-            LocalProtocolError: another call is still running, or a wrong type.
+            LocalProtocolError: an argument of a wrong type.
         """
         view = wire.view_of(data)
         wire.require_sender(sender)
@@ -211,7 +203,7 @@ class LeaderSteps(Exclusive):
         return of_a_helper and self._state.step == "failed"
 
     def _refusal(self, sender: int, refusal: Refusal) -> RemoteProtocolError:
-        """Record a fault only for signed content; count other refusals, except ``_NO_FAULT``."""
+        """Record a fault only for signed content."""
         state = self._state
         if refusal.proven:
             state.faults.add((sender, state.step, refusal.code, ""))
@@ -221,11 +213,7 @@ class LeaderSteps(Exclusive):
 
     @exclusive
     def step_status(self) -> StepStatus:
-        """Return which peers have answered, and whether :meth:`end_step` would now fail.
-
-        Raises:
-            LocalProtocolError: the run has ended.
-        """
+        """Return which peers have answered, and whether :meth:`end_step` would fail."""
         self._unfinished()
         step, waiting = self._state.step, self.waiting_for
         peers = range(self.parameters.clients)
@@ -236,7 +224,7 @@ class LeaderSteps(Exclusive):
 
     @exclusive
     def end_step(self) -> Outbox:
-        """Close the step for good and return the helpers' next messages; none after the last.
+        """Close the step for good and return the helpers' next messages, if any.
 
         Raises:
             AggregationError: too few clients remain, or a helper has not answered; the run has ended.
@@ -278,11 +266,7 @@ class LeaderSteps(Exclusive):
 
     @exclusive
     def abandon(self, code: str = "abandoned") -> Outbox:
-        """End the run without a message: no party waits for this leader.
-
-        Raises:
-            LocalProtocolError: ``code`` is not ``"abandoned"``.
-        """
+        """End the run without a message: no party waits for this leader."""
         wire.require_word(code, ("abandoned",))
         if self._state.step not in ENDS:
             self._end("failed")
@@ -305,7 +289,7 @@ class LeaderSteps(Exclusive):
 
     @exclusive
     def export_shelved(self, key: bytes) -> bytes:
-        """Return the sealed state for a journal that stores the reports: references replace them."""
+        """Return the sealed state, with references to a journal's reports."""
         self._unfinished()
         return self._sealed(replace(self._state), key, os.urandom)
 
@@ -323,7 +307,6 @@ class LeaderSteps(Exclusive):
             raise LocalProtocolError(f"the run is {self._state.step}: make a new leader, and new offers, for a new one")
 
     def _end(self, end: StepName) -> None:
-        """Drop everything but the result, the faults, and the record of accepted messages."""
         self._forget_key()
         old = self._state
         self._state = LeaderState(
@@ -343,7 +326,6 @@ class LeaderSteps(Exclusive):
             self._sum = None
 
     def _outbox(self, asked: dict[int, int | None]) -> Outbox:
-        """Map places to a batch number, or None for the list."""
         numbers = {self._peer(place): number for place, number in asked.items()}
         return Outbox(sorted(numbers), lambda peer: self._make(peer, numbers[peer]))
 

@@ -1,8 +1,7 @@
 """Mask a vector in the one upload: a body for the leader, a piece per helper, and the helpers' answers.
 
-``MaskingScheme`` is the interface, ``Streams`` the scheme of ``split``: ``body = x - sum_j P(stream_j)``, with one AES
-keystream per helper, which holds the seed. A helper's answer is the sum of its streams over the survivors; bodies plus
-answers give the sum.
+``Streams`` is the scheme of ``split``: ``body = x - sum_j P(stream_j)``, with one AES keystream per helper, which holds
+the seed. A helper's answer sums its streams over the survivors; bodies plus answers give the sum.
 """
 
 from __future__ import annotations
@@ -33,10 +32,10 @@ class Hidden:
     """A client's vector, hidden for one report.
 
     Attributes:
-        secret: 32 bytes that derive the rest of the report.
-        body: for the leader, in chunks of bytes; each is valid until the next is requested.
+        secret: 32 bytes that derive the rest.
+        body: chunks for the leader, each valid until the next is requested.
         pieces: one per helper, place 1 first.
-        commits, parts: signed parts of the client's proof; empty without one.
+        commits, parts: signed parts of the proof; may be empty.
     """
 
     secret: bytes
@@ -66,10 +65,10 @@ class MaskingScheme(Protocol):
         """Add bodies to a total, in place."""
 
     def answer(self, pieces: Iterable[tuple[int, bytes]], out: memoryview) -> None:
-        """Write a helper's answer over these senders and pieces to ``out``, which holds zeros."""
+        """Write a helper's answer over these pieces to ``out``, which holds zeros."""
 
     def uncover(self, total: Any, answers: Mapping[int, bytes | memoryview], survivors: int) -> RingVector:
-        """Return the sum from a total and the answers by place; consumes the total.
+        """Unmask a total, which is consumed, with the answers by place.
 
         Raises:
             AggregationError: total and answers give no sum.
@@ -81,12 +80,12 @@ class ProvingScheme(MaskingScheme, Protocol):
     """The masking scheme of reports with a proof; the client signed ``commits`` and ``parts``."""
 
     def helped(self, seed: bytes, sender: int, commits: bytes, parts: bytes, rho: bytes) -> Words:
-        """Return a helper's answer to one proof under the leader's coins, from its share's seed."""
+        """Return a helper's answer to one proof under the leader's coins."""
 
     def refused(
         self, body: bytearray, sender: int, commits: bytes, parts: bytes, rho: bytes, helped: Words
     ) -> tuple[str, ...]:
-        """Return the checks that a report fails, from the leader's body and the helpers' summed answers."""
+        """Return a report's failed checks, from the leader's body and the helpers' summed answers."""
 
 
 def scheme_of(parameters: UploadParameters, context: bytes, *, threads: int = 1) -> MaskingScheme:
@@ -98,11 +97,7 @@ def scheme_of(parameters: UploadParameters, context: bytes, *, threads: int = 1)
 
 
 def proving(scheme: MaskingScheme) -> ProvingScheme:
-    """Return the scheme if its reports carry proofs.
-
-    Raises:
-        LocalProtocolError: the scheme proves nothing.
-    """
+    """Return the scheme, or raise ``LocalProtocolError`` if it proves nothing."""
     if not isinstance(scheme, ProvingScheme):
         raise LocalProtocolError("reports of this session carry proofs, and the masking scheme verifies none")
     return scheme
@@ -115,8 +110,8 @@ class Streams:
     """The masking scheme of one run of ``split``.
 
     Args:
-        context: the context of the run; no stream of one run appears in another.
-        threads: processors to use for keystreams.
+        context: of the run; no stream of one run appears in another.
+        threads: processors for keystreams.
 
     Guarantee: a body is uniform to any party without one of the seeds. A seed is derived from a secret that the client
     makes for this run, this vector and this sender, and a stream from the seed for this sender alone.
@@ -156,7 +151,7 @@ class Streams:
             add_masks_packed(self._ring, out, plus=chunk, threads=self._threads)
 
     def uncover(self, total: RingVector, answers: Mapping[int, bytes | memoryview], survivors: int) -> RingVector:  # noqa: ARG002
-        """Add the answers to the total; every answer is a ring element, so none is refused."""
+        """Add the answers, which are arbitrary ring elements, to the total."""
         add_packed(total, *(memoryview(answer) for answer in answers.values()))
         reduce(total)
         return total
@@ -168,8 +163,8 @@ class Streams:
 def secret_of(root: bytes | bytearray, context: bytes, sender: int, vector: RingVector, witness: bytes = b"") -> bytes:
     """Derive a report's secret from root, run, sender, vector *and witness*.
 
-    A forked or cloned machine's second vector, witness or sender gives another secret. Otherwise the leader could read
-    the difference of two vectors, and one AES-GCM key would encrypt two bodies.
+    A cloned machine's second vector, witness or sender gives another secret. Otherwise the leader could read the
+    difference of two vectors, and one AES-GCM key would encrypt two bodies.
     """
     encryptor = Cipher(algorithms.AES256(derive(root, "hedge", context)), modes.GCM(bytes(12))).encryptor()
     encryptor.authenticate_additional_data(encoded_index(sender))
@@ -181,7 +176,6 @@ def secret_of(root: bytes | bytearray, context: bytes, sender: int, vector: Ring
 
 
 def _cut(vector: RingVector) -> Iterator[memoryview]:
-    """Yield the lanes reduced to their widths, as little-endian bytes."""
     for lane, (_, bits) in zip(vector.lanes, vector.ring.segments, strict=True):
         fills_lane = bits == 8 * lane.itemsize
         reduced = lane if fills_lane else lane & lane.dtype.type((1 << bits) - 1)
@@ -202,10 +196,7 @@ class _Tile(NamedTuple):
 
 
 def masked_tiles(vector: RingVector, *, minus: Sequence[bytes], threads: int = 1) -> Iterator[memoryview]:
-    """Yield the packed bytes of ``vector`` minus these seeds' masks, in chunks.
-
-    A chunk is valid until the next is requested; the vector does not change.
-    """
+    """Yield the packed bytes of ``vector`` minus these seeds' masks; a chunk is valid until the next."""
     ciphers = [AESGCM(seed) for seed in minus]
     tiles = list(_tiles(vector.ring))
     if threads <= 1 or len(tiles) == 1:
@@ -217,7 +208,7 @@ def masked_tiles(vector: RingVector, *, minus: Sequence[bytes], threads: int = 1
 
 
 class _Masker:
-    """Masks tile after tile in one buffer: allocating memory costs as much as a mask."""
+    """Masks tiles in one buffer: allocating memory costs as much as a mask."""
 
     def __init__(self, vector: RingVector, ciphers: Sequence[AESGCM], size: int) -> None:
         self._vector, self._masks = vector, TileMasks((), ciphers, size)
@@ -236,7 +227,7 @@ class _Masker:
 
 
 def add_masks_packed(ring: Group, packed: memoryview, *, plus: Sequence[bytes], threads: int = 1) -> None:
-    """Add the masks of these seeds to a packed vector, in place."""
+    """Add these seeds' masks to a packed vector, in place."""
     ciphers, tiles = [AESGCM(seed) for seed in plus], list(_tiles(ring))
     if threads <= 1 or len(tiles) == 1:
         _add(packed, tiles, ciphers)
@@ -261,7 +252,6 @@ def _largest(tiles: Sequence[_Tile]) -> int:
 
 
 def _tiles(ring: Group) -> Iterator[_Tile]:
-    """Yield every tile's entries and wire bytes, in wire order."""
     start = 0
     for lane, (size, bits) in enumerate(ring.segments):
         for number, first in enumerate(range(0, size, TILE)):

@@ -1,7 +1,7 @@
 """Wire messages of an upload: strict types, with sizes checked before parsing.
 
-A message is ``01 || msgpack array``; its first elements are type and context. A replay from another run, plan, roster
-or panel is refused unread.
+A message is ``01 || msgpack array`` and begins with type and context: a replay from another run, plan, roster or panel
+is refused unread.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class _Message(wire.HiddenRepr, Struct, frozen=True, array_like=True, forbid_unk
 
 
 class Report(_Message, frozen=True, tag=0):
-    """Client to leader: the boxes, lowest place first, and the masked vector, sealed."""
+    """Client to leader: the boxes, lowest place first, and the sealed masked vector."""
 
     sender: Index
     boxes: bytes
@@ -43,7 +43,7 @@ class Report(_Message, frozen=True, tag=0):
 class Batch(_Message, frozen=True, tag=1):
     """Leader to helper: reports without bodies, and only this helper's boxes.
 
-    ``encs`` are the keys that the bodies begin with, empty where a box has the body's key.
+    ``encs`` are the bodies' first keys, empty where a box has the key.
     """
 
     part: Index
@@ -56,7 +56,7 @@ class Batch(_Message, frozen=True, tag=1):
 
 
 class Checked(_Message, frozen=True, tag=2):
-    """Helper to leader: the accepted reports of a batch, as a bitmap over its places."""
+    """Helper to leader: a batch's accepted places, as a bitmap."""
 
     part: Index
     bitmap: bytes
@@ -86,10 +86,9 @@ class Abandoned(_Message, frozen=True, tag=7):
 
 
 class Listed(_Message, frozen=True, tag=8):
-    """A helper's one answered list with its signature, for a client that is not in the sum.
+    """A helper's one answered list with its signature, for clients outside the sum.
 
-    ``digests`` are the listed reports' statement hashes, in the order of ``bitmap``; ``answer`` is the answer's
-    SHA-256.
+    ``digests`` are the listed statements' hashes, in the order of ``bitmap``; ``answer`` is the answer's SHA-256.
     """
 
     bitmap: bytes
@@ -113,7 +112,7 @@ class ProvedReport(_Message, frozen=True, tag=9):
 
 
 class ProvedBatch(_Message, frozen=True, tag=10):
-    """A :class:`Batch` of such reports, with ``rho``, the leader's coins for their proofs."""
+    """A :class:`Batch` of proved reports, with ``rho``, the leader's coins."""
 
     part: Index
     senders: Annotated[tuple[Index, ...], Meta(min_length=1, max_length=MAX_PART)]
@@ -128,7 +127,7 @@ class ProvedBatch(_Message, frozen=True, tag=10):
 
 
 class ProvedChecked(_Message, frozen=True, tag=11):
-    """A :class:`Checked` with ``answers`` to the accepted reports' proofs, in their order."""
+    """A :class:`Checked` with ``answers`` to the accepted reports' proofs, in order."""
 
     part: Index
     bitmap: bytes
@@ -148,7 +147,7 @@ _PLAIN, _PROVED = Kinds(Report, Batch, Checked), Kinds(ProvedReport, ProvedBatch
 
 
 def kinds_of(parameters: UploadParameters) -> Kinds:
-    """Return a session's message types; machines refuse others as ``wrong_type``."""
+    """Return a session's message types; others are refused as ``wrong_type``."""
     return _PLAIN if parameters.claim is None else _PROVED
 
 
@@ -176,7 +175,7 @@ def encode(message: Wire) -> bytes:
 
 
 class Frame:
-    """A message that is signed last; its large element is written in place, without a copy.
+    """A message that is signed last; its large element is written in place.
 
     Args:
         message: without its large element and signature.
@@ -215,8 +214,7 @@ def decode(data: memoryview, kind: type[T], parameters: UploadParameters, contex
     """Parse a message, after checking version, type, size and context.
 
     Raises:
-        Refusal: another version, type or run, too many bytes, or a wrong schema; always unproven, because the signature
-            is inside.
+        Refusal: any of these differs, or the schema; always unproven, because the signature is inside.
     """
     try:
         _CODEC.check_header(data, kind, parameters)
@@ -231,7 +229,7 @@ def signed_part(data: memoryview) -> memoryview:
     """Return a message's signed bytes: everything before its signature.
 
     Raises:
-        Refusal: the signature is not encoded as 64 bytes must be, so the signed bytes would be ambiguous.
+        Refusal: another encoding of 64 bytes, which would make the signed bytes ambiguous.
     """
     end = len(data) - SIGNATURE_BYTES - len(_SEAL)
     if data[end : end + len(_SEAL)] != _SEAL:
@@ -276,10 +274,10 @@ is_kind, size_limit = _CODEC.is_kind, _CODEC.size_limit
 
 
 def largest_answer(parameters: UploadParameters) -> int:
-    """Return the maximum size in bytes of a client's or helper's messages, offers included."""
+    """Return the maximum bytes of a client's or helper's message, offers included."""
     return _CODEC.largest((kinds_of(parameters).report, kinds_of(parameters).checked, Reveal, Abandoned), parameters)
 
 
 def largest_request(parameters: UploadParameters) -> int:
-    """Return the maximum size in bytes of the leader's messages."""
+    """Return the maximum bytes of a leader's message."""
     return _CODEC.largest((kinds_of(parameters).batch, Survivors), parameters)

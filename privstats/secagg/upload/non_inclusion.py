@@ -1,7 +1,4 @@
-"""Prove by every helper's signed statement that a report is in no sum.
-
-A second run over its data is then no second release; ``session.free`` records the result.
-"""
+"""Prove by every helper's signed statement that a report is in no sum."""
 
 from __future__ import annotations
 
@@ -28,9 +25,8 @@ def check_abandoned_by_all(
     """Verify that every helper signed that it destroyed its box key and gave no answer.
 
     Args:
-        statements: the ``Abandoned`` messages by helper's place, as in :attr:`Leader.abandoned`.
-        parameters: of the run that failed.
-        roster: of that run, or its digest.
+        statements: the ``Abandoned`` messages by helper's place (:attr:`Leader.abandoned`).
+        roster: of the failed run, or its digest.
         panel: that of the client's own report, :attr:`Client.panel`, and no other.
 
     Raises:
@@ -70,8 +66,8 @@ def prove_excluded(
 
     Args:
         parameters, roster, panel: as for :func:`check_abandoned_by_all`.
-        statements: by helper's place, ``Abandoned``, or ``Listed`` of its one answered list, as in
-            :attr:`Leader.statements`.
+        statements: by helper's place, ``Abandoned``, or ``Listed`` of its one answered list
+            (:attr:`Leader.statements`).
         report: the client's own ``client.receipt``, or the full report.
 
     Raises:
@@ -104,7 +100,6 @@ _Reader: TypeAlias = Callable[[memoryview, int, _Run], dict[int, bytes]]
 
 
 def _read(statements: Mapping[int, bytes], place: int, run: _Run, reader: _Reader) -> dict[int, bytes]:
-    """Return a helper's signed list by sender."""
     if place not in statements:
         raise LocalProtocolError(
             f"helper {place} has signed no statement that it abandoned the run or which list it answered: count the "
@@ -134,7 +129,7 @@ def _listed(view: memoryview, place: int, run: _Run) -> dict[int, bytes]:
 
 
 def _name_of(report: bytes, run: _Run) -> tuple[bytes, int]:
-    """Return the ledger's name for a report of this run, and its sender."""
+    """Return the ledger's name for a report, and its sender."""
     view = wire.view_of(report)
     signed = "report" if run.parameters.claim is None else "proved-report"
     beginning = statements.prefix(signed) + run.context

@@ -1,6 +1,6 @@
 """The panel: leader and helpers, by identities that the plan names, each with a box key for one run.
 
-Any party may deliver offers. The panel's digest goes into the context of every message.
+Any party may deliver offers. The panel's digest goes into every message's context.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ class Offer:
     """One party's signed box key for one run.
 
     Attributes:
-        place: 0 for the leader, 1 to h for the helpers.
-        identity: the party's Ed25519 key, 32 bytes.
+        place: 0 for the leader, 1 to h for helpers.
+        identity: Ed25519 key, 32 bytes.
         box_key: for this run alone: X25519, 32 bytes, or X-Wing, 1,216.
-        until: second since 1970 when the key is destroyed; clients then seal nothing to it.
+        until: second since 1970 when the key is destroyed.
         signature: over parameters, roster, place, box key and end, 64 bytes.
 
     Example:
@@ -80,7 +80,7 @@ class Offer:
         """Parse an encoded offer.
 
         Raises:
-            LocalProtocolError: not 137 or 1,321 bytes; the 129 of earlier versions are refused by name.
+            LocalProtocolError: not 137 or 1,321 bytes, such as an earlier version's 129.
         """
         if isinstance(data, bytes) and len(data) == _BEFORE:
             raise LocalProtocolError(
@@ -94,7 +94,7 @@ class Offer:
         return cls(data[0], data[1:33], data[33:-72], int.from_bytes(until, "big"), signature)
 
     def check(self, identity: bytes, parameters: UploadParameters, roster: bytes) -> None:
-        """Require that the member with this key made the offer for these parameters and roster digest.
+        """Require this member's offer for these parameters and roster digest.
 
         Raises:
             LocalProtocolError: another identity or key agreement, a key of low order, or no such signature.
@@ -118,13 +118,13 @@ class Panel:
     """Leader and helpers of one run.
 
     Args:
-        identities: the Ed25519 keys that the *plan* names, the leader's first. Never use those in an offer: a leader
-            that forges the panel controls every helper, and reads every vector.
+        identities: the Ed25519 keys that the *plan* names, the leader's first. Never use an offer's: a leader that
+            forges the panel controls every helper, and reads every vector.
         offers: one per place, in any order, from any source.
 
     Raises:
-        LocalProtocolError: an identity, place or box key occurs twice, a place has no offer or another identity than
-            the plan's, or a key has low order.
+        LocalProtocolError: a duplicate identity, place or box key, a missing offer, another identity than the plan's,
+            or a key of low order.
 
     Example:
         >>> panel = [ps.secagg.Identity.generate(os.urandom).public.hex() for _ in range(3)]
@@ -159,7 +159,7 @@ class Panel:
 
     @classmethod
     def of(cls, offers: Iterable[bytes]) -> Panel:
-        """Rebuild a machine's checked panel from the offers in its sealed state."""
+        """Rebuild a checked panel from the offers in a machine's sealed state."""
         decoded = tuple(map(Offer.decode, offers))
         return cls(tuple(offer.identity for offer in decoded), decoded)
 
@@ -170,7 +170,7 @@ class Panel:
 
     @cached_property
     def digest(self) -> bytes:
-        """32 bytes that identify all members' identities and box keys."""
+        """32 bytes of all members' identities and box keys."""
         return panel_digest((offer.identity, offer.box_key) for offer in self.offers)
 
     @property
@@ -184,11 +184,7 @@ class Panel:
         return time.time() >= self.until
 
     def require_open(self) -> None:
-        """Refuse a panel with an ended box key: its member could no longer open a box.
-
-        Raises:
-            LocalProtocolError: a box key has ended.
-        """
+        """Raise ``LocalProtocolError`` if a box key has ended: its member could no longer open a box."""
         if self.ended:
             raise LocalProtocolError(
                 "the box keys of this run have ended, so nothing is sealed to them: set this machine's clock if it is "
@@ -203,7 +199,7 @@ class Panel:
         """Return the run's context, after all possible checks.
 
         Args:
-            roster: the roster, or only its digest at a client, which cannot check its members.
+            roster: the roster; at a client its digest suffices, without a check of members.
 
         Raises:
             LocalProtocolError: the panel has another number of helpers, an offer is for other parameters or another
@@ -256,21 +252,17 @@ def end_of(until: int | None) -> int:
 
 
 def check_run(roster: Roster) -> None:
-    """Refuse a roster without a proper run name: two runs with one name would share their offers.
+    """Require a run name of 16 to 32 bytes: two runs with one name would share their offers.
 
     Raises:
-        LocalProtocolError: fewer than 16 bytes, or more than 32.
+        LocalProtocolError: it is shorter or longer.
     """
     if not _RUN_BYTES <= len(roster.run) <= 2 * _RUN_BYTES:
         raise LocalProtocolError("an upload's run is named by 16 to 32 bytes: Roster.numbered, or run=os.urandom(16)")
 
 
 def digest_of(roster: Roster | bytes) -> bytes:
-    """Return the digest of a roster, or the digest itself.
-
-    Raises:
-        LocalProtocolError: ``roster`` is neither.
-    """
+    """Return a roster's digest, or the digest itself."""
     if isinstance(roster, Roster):
         return roster.digest
     if not isinstance(roster, bytes) or len(roster) != 32:

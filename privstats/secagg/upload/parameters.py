@@ -1,7 +1,4 @@
-"""The public parameters of one upload: clients, helpers and ring.
-
-Their digest is bound into every signature and key, so parties with different parameters cannot communicate.
-"""
+"""The public parameters of one upload, bound into every signature and key by their digest."""
 
 from __future__ import annotations
 
@@ -36,16 +33,16 @@ class UploadParameters:
     Attributes:
         clients: parties on the roster, n.
         min_survivors: minimum number of clients in a revealed sum.
-        colluders: clients *of the full roster* that may work with leader and helpers; silent clients count, as the
-            leader picks the reports.
+        colluders: clients *of the full roster* that may work with leader and helpers; silent ones count, as the leader
+            picks the reports.
         helpers: parties in addition to the leader, h.
         tolerated: helpers that may work with the leader; all but one.
         protocol: the masking scheme; always ``"split"``.
         ring: the ring of the summed vectors.
-        plan_digest: 32 bytes that identify everything else agreed on.
-        noisy_helpers: every helper adds noise, so that no party sees the exact sum.
-        claim: what every report proves of its vector; None without proofs.
-        key_agreement: ``"x25519"`` or ``"mlkem768-x25519"``, under which boxes are sealed.
+        plan_digest: 32 bytes of everything else agreed on.
+        noisy_helpers: every helper adds noise, so no party sees the exact sum.
+        claim: what every report proves; None without proofs.
+        key_agreement: ``"x25519"`` or ``"mlkem768-x25519"``, for boxes.
 
     Raises:
         PlanError: the numbers contradict each other, or a body exceeds one AES-GCM call.
@@ -110,7 +107,7 @@ class UploadParameters:
 
     @property
     def digest(self) -> bytes:
-        """32 bytes that identify these parameters, the plan and the cryptographic suite."""
+        """32 bytes of these parameters, the plan and the cryptographic suite."""
         numbers = (self.clients, self.min_survivors, self.colluders, self.helpers, self.tolerated)
         suite = self.suite.names[self.claim is not None]
         stated: tuple[object, ...] = (suite, self.protocol, numbers, self.ring.segments, self.plan_digest)
@@ -176,10 +173,10 @@ class UploadParameters:
         claim: Claim | None = None,
         key_agreement: str = CLASSICAL,
     ) -> UploadParameters:
-        """Return the parameters of ``split`` for this cohort and number of helpers.
+        """Return the parameters of ``split`` for this cohort.
 
         Raises:
-            PlanError: as for the class; or a graph other than ``"auto"``: an upload has none.
+            PlanError: as for the class; or a graph other than ``"auto"``.
 
         Guarantee: see ``docs/one_upload.md``. Leader, all helpers but one, and ``colluders`` clients of the roster
         together learn one sum over at least ``min_survivors`` clients, at least two of them honest.

@@ -28,12 +28,12 @@ def panel_digest(members: Iterable[tuple[bytes, bytes]]) -> bytes:
 
 
 def context_of(parameters: bytes, roster: bytes, panel: bytes) -> bytes:
-    """Hash suite, plan, parameters, roster, run and panel; each message carries the result."""
+    """Hash suite, plan, parameters, roster, run and panel, for every message."""
     return labelled("context", parameters, roster, panel)
 
 
 def offer_statement(label: str, parameters: bytes, roster: bytes, place: int, box_key: bytes, until: int) -> bytes:
-    """Return what leader (place 0) or helper signs to offer a box key until a second since 1970."""
+    """Return the signed offer of a box key until a second since 1970."""
     return prefix(label) + parameters + roster + bytes([place]) + box_key + until.to_bytes(8, "big")
 
 
@@ -48,7 +48,7 @@ def leaf(receiver: int, box: bytes | memoryview) -> bytes:
 
 
 def boxes_root(boxes: Sequence[bytes | memoryview], first: int) -> bytes:
-    """Return the root over the boxes for the places from ``first`` on."""
+    """Return the root over boxes for the places from ``first`` on."""
     return _tree(boxes, first).root
 
 
@@ -84,7 +84,7 @@ def batch_statement(context: bytes, place: int, digest: bytes) -> bytes:
 
 
 def proved_checked_statement(context: bytes, place: int, batch: bytes, bitmap: bytes, answers: bytes) -> bytes:
-    """Return :func:`checked_statement`'s counterpart with answers to the accepted reports' proofs."""
+    """Return :func:`checked_statement` with answers to the accepted proofs."""
     return prefix("proved-checked") + context + bytes([place]) + batch + hashlib.sha256(answers).digest() + bitmap
 
 
@@ -109,12 +109,12 @@ def reveal_statement(context: bytes, place: int, roll: bytes, answer: bytes | by
 
 
 def revealed_statement(context: bytes, place: int, roll: bytes, digest: bytes) -> bytes:
-    """Return the statement of a revealed answer from its SHA-256 alone."""
+    """Return a revealed answer's statement from its SHA-256 alone."""
     return prefix("reveal") + context + bytes([place]) + roll + digest
 
 
 def abandoned_statement(context: bytes, place: int) -> bytes:
-    """Return what a helper signs after destroying its box key without an answer."""
+    """Return what a helper signs after destroying its unused box key."""
     return prefix("abandoned") + context + bytes([place])
 
 

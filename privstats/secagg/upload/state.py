@@ -21,8 +21,8 @@ UPLOAD_STEP: StepName = "report"
 class ClientState(HiddenRepr, Struct):
     """A client's state: root and vector before its report exists, the report alone afterwards.
 
-    ``answer`` is the report, ``stated`` its signed statement, ``upload`` that statement's hash. ``uploaded`` is the
-    hash once the report may be sent; ``charged`` requires ``on_upload`` first.
+    ``stated`` is the report's signed statement, ``upload`` that statement's hash. ``uploaded`` is the hash once the
+    report may be sent; ``charged`` requires ``on_upload`` first.
     """
 
     root: bytearray
@@ -53,9 +53,9 @@ class Head(HiddenRepr, Struct, frozen=True):
 class Part(HiddenRepr, Struct):
     """Reports that travel together; bodies are stored until all helpers have answered.
 
-    ``bitmaps`` holds the batch places that a helper accepts, by the helper's place. ``rho`` fixes the coins of the
-    proofs from the part's closing; ``answers`` sums the helpers' answers, one row per report. A report in a journal has
-    its place in ``places``, and no body here; ``hashes`` then has the body's hash if it carries a proof.
+    ``bitmaps`` holds the places that a helper accepts, by the helper's place. ``rho`` fixes the proofs' coins from the
+    part's closing; ``answers`` sums the helpers' answers, one row per report. A report in a journal has its place in
+    ``places``, and no body here; ``hashes`` then has its body's hash if it carries a proof.
     """
 
     heads: dict[int, Head] = field(default_factory=dict)

@@ -33,15 +33,15 @@ class Suite:
     Attributes:
         names: in the parameters' digest, without and with proofs.
         offer: label of a signed box key.
-        key_bytes, enc_bytes: size of a box key, and of the key that a box begins with.
+        key_bytes, enc_bytes: size of a box key, and of a box's first key.
         first: first place with a box: 1 where the body is the leader's box, else 0.
         redrawn: sealing is randomised, so no report can be made twice.
         private_of, public_of: private key and box key from 32 secret bytes.
         check: raises ``ValueError`` for an unusable box key.
-        body_key: from leader's box key, derived keys and ``info``: a body's beginning, its keys, and contents of boxes
-            before the helpers' pieces.
-        seal: seals content for a place's box key, with derived keys and ``info``.
-        open_box: opens a box with private key and ``info``; raises ``UnopenedError``.
+        body_key: from leader's box key, derived keys and ``info``: a body's beginning, its keys, and the first boxes'
+            contents.
+        seal: seals content for a place's box key.
+        open_box: opens a box, or raises ``UnopenedError``.
         opening: what opens this body alone; raises the same.
     """
 
@@ -66,7 +66,7 @@ class Suite:
 
     @property
     def offer_bytes(self) -> int:
-        """The length of a signed box key: place, identity, box key, end and signature."""
+        """The length of an offer: place, identity, box key, end and signature."""
         return 1 + 32 + self.key_bytes + 8 + 64
 
     @property
