@@ -42,12 +42,9 @@ def seal(public: bytes, ephemeral: bytes, content: bytes | bytearray | memoryvie
     """Return ``enc || ciphertext || tag`` for the owner of ``public``.
 
     Args:
-        public: the receiver's X25519 key, 32 bytes.
-        ephemeral: the raw private key of this box alone, 32 secret bytes (no DeriveKeyPair).
-        info: context that the receiver knows; a box opens under the same ``info`` only.
-
-    Raises:
-        ValueError: ``public`` is a point of low order.
+        public: the receiver's X25519 key, 32 bytes; ``ValueError`` if of low order.
+        ephemeral: this box's own raw private key, 32 secret bytes (no DeriveKeyPair).
+        info: context that the receiver must know to open the box.
     """
     enc, keys = towards(public, ephemeral, info)
     return enc + AESGCM(keys.key).encrypt(keys.nonce, content, None)
@@ -57,7 +54,7 @@ def seal_into(out: memoryview, enc: bytes, keys: Schedule, content: Iterable[mem
     """Write a sealed box of all pieces to ``out``; ``enc`` and ``keys`` come from :func:`towards`.
 
     Raises:
-        ValueError: ``out`` has another size than ``enc``, content and tag.
+        ValueError: ``out`` has a wrong size.
     """
     encryptor = Cipher(algorithms.AES256(keys.key), modes.GCM(keys.nonce)).encryptor()
     place = len(enc)
@@ -69,14 +66,14 @@ def seal_into(out: memoryview, enc: bytes, keys: Schedule, content: Iterable[mem
 
 
 def towards(public: bytes, ephemeral: bytes, info: bytes) -> tuple[bytes, Schedule]:
-    """Return the encapsulated key and its one message's key schedule; raises as :func:`seal`."""
+    """Return the encapsulated key and its key schedule for one message."""
     private = X25519PrivateKey.from_private_bytes(ephemeral)
     enc = private.public_key().public_bytes_raw()
     return enc, schedule(encapsulate(agree(private, public), enc, public), info)
 
 
 def open_box(private: X25519PrivateKey, box: bytes | memoryview, info: bytes) -> bytes:
-    """Return the content that :func:`seal` sealed to the owner of ``private``.
+    """Open a box that :func:`seal` sealed to the owner of ``private``.
 
     Raises:
         UnopenedError: another key or ``info``, damage, too few bytes, or an encapsulated key of low order.
@@ -99,11 +96,7 @@ def open_into(out: bytearray, keys: Schedule, ciphertext: bytes | memoryview) ->
 
 
 def opening(private: X25519PrivateKey, box: bytes | memoryview, info: bytes) -> Schedule:
-    """Derive the keys that open this box and no other.
-
-    Raises:
-        UnopenedError: an encapsulated key of low order, or too few bytes.
-    """
+    """Derive the keys that open this box and no other; raises as :func:`open_box`."""
     enc = bytes(box[:ENC_BYTES])
     try:
         return schedule(encapsulate(agree(private, enc), enc, private.public_key().public_bytes_raw()), info)
@@ -131,6 +124,6 @@ def _extract(suite: bytes, salt: bytes, label: bytes, content: bytes) -> bytes:
 
 
 def _expand(suite: bytes, prk: bytes, label: bytes, info: bytes, size: int) -> bytes:
-    """One block of HKDF-Expand suffices: nothing here is longer than a hash."""
+    """One block suffices: nothing here is longer than a hash."""
     labelled = size.to_bytes(2, "big") + b"HPKE-v1" + suite + label + info
     return hmac.digest(prk, labelled + b"\1", "sha256")[:size]

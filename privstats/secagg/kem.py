@@ -1,8 +1,7 @@
 """Encapsulate with ML-KEM-768 (FIPS 203), and combine its secret with that of X25519.
 
 Both secrets and the ciphertext go into one derivation, so the keys are secret while one of the two schemes is secure. A
-changed ciphertext decapsulates to another secret without an error (implicit rejection); the message under the derived
-key then does not open.
+changed ciphertext decapsulates to another secret without an error (implicit rejection); then the message does not open.
 """
 
 from __future__ import annotations
@@ -23,16 +22,12 @@ SECRET_BYTES = 32
 
 @cache
 def require_support() -> None:
-    """Refuse to begin without ML-KEM in OpenSSL: no session falls back to X25519 alone.
-
-    Raises:
-        LocalProtocolError: there is none.
-    """
+    """Raise ``LocalProtocolError`` without ML-KEM in OpenSSL: no session falls back to X25519 alone."""
     private_key(bytes(SEED_BYTES))
 
 
 def private_key(seed: bytes) -> MLKEM768PrivateKey:
-    """Return the key pair of 64 bytes, d || z; raises as :func:`require_support`."""
+    """Return the key pair of 64 bytes, d || z."""
     try:
         return MLKEM768PrivateKey.from_seed_bytes(seed)
     except UnsupportedAlgorithm:
@@ -45,7 +40,7 @@ def public_of(private: MLKEM768PrivateKey) -> bytes:
 
 
 def encapsulate(public: bytes) -> tuple[bytes, bytes]:
-    """Return a fresh 32-byte secret, and its 1,088-byte ciphertext for the key's owner.
+    """Return a fresh 32-byte secret, and its 1,088-byte ciphertext.
 
     Raises:
         ValueError: ``public`` is no encapsulation key (FIPS 203, 7.2): its length, or a number not below 3329.
@@ -61,7 +56,7 @@ def encapsulate(public: bytes) -> tuple[bytes, bytes]:
 
 
 def parsed(public: bytes) -> MLKEM768PublicKey:
-    """Parse an encapsulation key; raises as :func:`encapsulate` and :func:`require_support`."""
+    """Parse an encapsulation key; raises as :func:`encapsulate`."""
     try:
         return MLKEM768PublicKey.from_public_bytes(public)
     except UnsupportedAlgorithm:
@@ -74,7 +69,7 @@ def decapsulate(private: MLKEM768PrivateKey, ciphertext: bytes) -> bytes:
 
 
 def combined(shared: bytes, secret: bytes, ciphertext: bytes) -> bytes:
-    """Concatenate X25519's secret, ML-KEM's and its ciphertext, for one key derivation."""
+    """Concatenate both secrets and the ciphertext, for one key derivation."""
     return shared + secret + ciphertext
 
 

@@ -2,8 +2,8 @@
 
 Ed25519 signs, X25519 agrees, HKDF-SHA256 derives; each derived key has its own label and one purpose.
 
-A machine's state is sealed: encrypted and authenticated under the caller's key, and bound to role, parameters, roster
-and index. Sealing does not prevent the reuse of an old copy: a store must replace it, as ``engines.journal`` does.
+A machine's state is sealed under the caller's key, and bound to role, parameters, roster and index. Sealing does not
+prevent the reuse of an old copy: a store must replace it.
 """
 
 from __future__ import annotations
@@ -32,11 +32,7 @@ KEY_AGREEMENTS = (CLASSICAL, HYBRID)
 
 
 def draw(entropy: Entropy, size: int) -> bytes:
-    """Draw ``size`` bytes of ``entropy``.
-
-    Raises:
-        LocalProtocolError: it returned another number of bytes.
-    """
+    """Draw ``size`` bytes, or raise ``LocalProtocolError``."""
     drawn = entropy(size)
     if len(drawn) != size:
         raise LocalProtocolError(f"the entropy source was asked for {size} bytes and gave {len(drawn)}")
@@ -90,12 +86,12 @@ class Identity:
 
         Args:
             path: the new file; an existing one is never replaced, because its identity would be lost.
-            passphrase: encrypts the file. Each guess then costs half a second and 128 MiB (scrypt with n = 2^17, r = 8,
-                p = 1).
+            passphrase: encrypts the file; each guess costs half a second and 128 MiB (scrypt with n = 2^17, r = 8, p =
+                1).
 
         Raises:
             LocalProtocolError: the passphrase is not a text, or empty.
-            PrivstatsError: the file exists already, or cannot be written.
+            PrivstatsError: the file exists, or cannot be written.
         """
         from privstats.files.locked_key import write_private
 
@@ -105,15 +101,14 @@ class Identity:
     def relock(path: str | os.PathLike[str], passphrase: str | None = None, new: str | None = None) -> None:
         """Rewrite an identity's file under the lock that :meth:`save` uses today.
 
-        Files of privstats up to 0.2 use 2,048 rounds of PBKDF2 until this call. Copies of the old file stay as weak as
-        they were.
+        Files of privstats up to 0.2 use 2,048 rounds of PBKDF2. Copies of the old file stay as weak as they were.
 
         Args:
-            passphrase: unlocks the file; None if it is not locked.
-            new: locks it; the same passphrase where None.
+            passphrase: unlocks the file; None if not locked.
+            new: locks it; None for the same passphrase.
 
         Raises:
-            LocalProtocolError: as for :meth:`load` and :meth:`save`, or neither passphrase is present.
+            LocalProtocolError: as for :meth:`load` and :meth:`save`, or no passphrase.
             PrivstatsError: the file cannot be written; it stays as it was.
 
         Example:
@@ -129,7 +124,7 @@ class Identity:
 
     @property
     def public(self) -> bytes:
-        """The 32-byte public key for the roster; rosters and plans write its hex."""
+        """The 32-byte public key; rosters and plans write its hex."""
         return self._key.public_key().public_bytes_raw()
 
     @property
@@ -146,11 +141,7 @@ class Identity:
 
 
 def require_identity(identity: object) -> Identity:
-    """Return the identity itself.
-
-    Raises:
-        LocalProtocolError: it is not an ``Identity``.
-    """
+    """Return the identity, or raise ``LocalProtocolError``."""
     if not isinstance(identity, Identity):
         raise LocalProtocolError(
             f"identity must be an Identity, got {type(identity).__name__}: read its file with Identity.load(path)"
@@ -164,7 +155,7 @@ def derive(secret: bytes | bytearray, label: str, *, salt: bytes = b"", size: in
 
 
 def hkdf(secret: bytes | bytearray, salt: bytes, info: bytes, size: int) -> bytes:
-    """HKDF-SHA256 (RFC 5869): extract and expand."""
+    """Derive a key by HKDF-SHA256 (RFC 5869), extract and expand."""
     return HKDF(SHA256(), size, salt, info).derive(secret)
 
 
@@ -177,7 +168,7 @@ def agree(private: X25519PrivateKey, public: bytes) -> bytes:
     """Return the X25519 shared secret.
 
     Raises:
-        ValueError: ``public`` is a point of low order, so the secret would be zero.
+        ValueError: ``public`` is of low order, so the secret would be zero.
     """
     return private.exchange(X25519PublicKey.from_public_bytes(public))
 
@@ -194,10 +185,10 @@ def seal_state(state: object, key: bytes, *, role: str, place: bytes, entropy: E
 
 
 def unseal_state(sealed: bytes, key: bytes, kind: type[S], *, role: str, place: bytes) -> S:
-    """Return the state that :func:`seal_state` sealed.
+    """Open a state that :func:`seal_state` sealed.
 
     Raises:
-        LocalProtocolError: another key, place, version, or damage; the error does not reveal which.
+        LocalProtocolError: another key, place or version, or damage; not stated which.
     """
     nonce, box = sealed[:_NONCE_BYTES], sealed[_NONCE_BYTES:]
     try:

@@ -1,7 +1,6 @@
 """Interfaces that plans, engines and journals use for every masking protocol.
 
-Excess noise's layer seeds form a chain: a value yields the layers below it and none above. So one value opens any
-number of layers, and reveals no others.
+Seeds of excess noise's layers form a chain: one value opens any number of lowest layers, and reveals no others.
 """
 
 from __future__ import annotations
@@ -22,19 +21,15 @@ from privstats.secagg.roster import Roster
 class Outbox:
     """Pairs of a client and its message, in increasing order of clients.
 
-    Messages are built when read, identical each time: together they would be the largest object in the server's memory.
-    After the end of its step, reading a message raises ``LocalProtocolError``.
-
-    Args:
-        clients: the clients with a message.
-        make: returns a client's message.
+    Messages are built when read, identical each time, to save memory. After its step, reading raises
+    ``LocalProtocolError``.
     """
 
     def __init__(self, clients: Sequence[int] = (), make: Callable[[int], bytes] = lambda _: b"") -> None:
         self.clients, self._make = tuple(clients), make
 
     def to(self, client: int) -> bytes:
-        """Return the message for one of :attr:`clients`."""
+        """Return a client's message."""
         return self._make(client)
 
     def __len__(self) -> int:
@@ -64,7 +59,7 @@ class Masking(Protocol):
 
     @property
     def upload_step(self) -> str:
-        """The step in which clients send vectors; a client that vanishes earlier is not in the sum."""
+        """The step in which clients send vectors; earlier dropouts are not in the sum."""
 
     @property
     def clients(self) -> int:
@@ -72,11 +67,11 @@ class Masking(Protocol):
 
     @property
     def min_survivors(self) -> int:
-        """The minimum number of clients in a revealed sum."""
+        """Minimum number of clients in a revealed sum."""
 
     @property
     def fewest_listed(self) -> int:
-        """The minimum number of clients that must stay for a sum."""
+        """Minimum number of clients that must stay."""
 
     @property
     def ring(self) -> Group:
@@ -88,19 +83,19 @@ class Masking(Protocol):
 
     @property
     def digest(self) -> bytes:
-        """32 bytes that identify these parameters, the plan and the cryptographic suite."""
+        """32 bytes of these parameters, the plan and the cryptographic suite."""
 
     @property
     def failure(self) -> float:
-        """Bound on the probability that masking reveals more than the sum; the budget adds it to delta."""
+        """Bound on the probability that masking reveals more than the sum, added to delta."""
 
     @property
     def remedy(self) -> str:
-        """The remedy for too large a :attr:`failure`, as the end of a sentence."""
+        """The remedy for too large a :attr:`failure`, as a sentence's end."""
 
     @property
     def condition(self) -> str:
-        """The assumption behind the promise, as the end of a sentence; may be empty."""
+        """The assumption behind the promise, as a sentence's end; may be empty."""
 
 
 ENDS = ("done", "failed")
@@ -113,17 +108,14 @@ Its method ``withdraw``, if it has one, is called when a machine is wiped before
 
 
 def unshelved(_: bytes) -> bytes:
-    """Refuse to fetch a message; a machine without its journal has this as :attr:`Shelving.fetch`."""
+    """Refuse to fetch a message without the journal; a default for :attr:`Shelving.fetch`."""
     raise LocalProtocolError("this machine's messages are in the journal that it was exported from: resume that")
 
 
 def give_back(on_upload: OnUpload | None, uploaded: bytes) -> None:
-    """Call ``withdraw`` of ``on_upload``, if it has one and the wiped machine sent nothing.
+    """Call ``withdraw`` of ``on_upload``, if it has one and ``uploaded`` is empty.
 
-    The machine is wiped already; an error reaches the caller and changes no machine.
-
-    Args:
-        uploaded: the machine's :attr:`Peer.upload`.
+    The machine is wiped already, so an error reaches the caller and changes no machine.
     """
     withdraw = getattr(on_upload, "withdraw", None)
     if withdraw is not None and not uploaded:
@@ -133,7 +125,7 @@ def give_back(on_upload: OnUpload | None, uploaded: bytes) -> None:
 def session_id(parameters: Masking, roster: Roster | bytes) -> bytes:
     """Return the digests of roster and parameters, 32 bytes each: a permanent session name.
 
-    It is empty where the roster names no run, so that its parties may meet again.
+    It is empty for a roster without a run, so that its parties may meet again.
     """
     if isinstance(roster, bytes):
         return roster + parameters.digest
@@ -148,10 +140,9 @@ class StepStatus:
 
     Attributes:
         step: the step that collects answers.
-        answered: clients with an accepted answer, in increasing order.
-        waiting_for: clients without one, in increasing order.
-        abort: why closing now would yield no sum, else None. Shares that reconstruct no secret are detected only by
-            unmasking.
+        answered: clients with an accepted answer, in order.
+        waiting_for: clients without one, in order.
+        abort: why closing now would yield no sum, else None; only unmasking detects bad shares.
     """
 
     step: str
@@ -165,7 +156,7 @@ class Peer(Protocol):
 
     @property
     def parameters(self) -> Masking:
-        """The parameters that all parties agreed on."""
+        """The agreed parameters."""
 
     @property
     def index(self) -> int:
@@ -199,7 +190,7 @@ class Peer(Protocol):
         """Return its unprompted messages; none where the server begins."""
 
     def receive(self, data: bytes | bytearray | memoryview) -> list[tuple[str, bytes]]:
-        """Process one server message and return the answer; identical bytes get an identical answer."""
+        """Process one server message and return the answer, identical for identical bytes."""
 
     def export(self, key: bytes) -> bytes:
         """Return the state, sealed under 32 bytes of ``key``."""
@@ -213,7 +204,7 @@ class Aggregator(Protocol):
 
     @property
     def parameters(self) -> Masking:
-        """The parameters that all parties agreed on."""
+        """The agreed parameters."""
 
     @property
     def roster(self) -> Roster:
@@ -233,15 +224,15 @@ class Aggregator(Protocol):
 
     @property
     def waiting_for(self) -> frozenset[int]:
-        """The clients that have not answered in this step."""
+        """The clients without an answer in this step."""
 
     @property
     def outbox(self) -> Outbox:
-        """The messages that opened this step, to be sent again to clients without an answer."""
+        """The step's opening messages, to be sent again where no answer came."""
 
     @property
     def accepted(self) -> int:
-        """Number of accepted messages that must be stored; repeats do not count."""
+        """Number of accepted messages that must be stored, without repeats."""
 
     @property
     def faults(self) -> tuple[RemoteProtocolError, ...]:
@@ -265,13 +256,13 @@ class Aggregator(Protocol):
         """Record one answer and return any messages to send."""
 
     def step_status(self) -> StepStatus:
-        """Return which clients have answered, and whether closing now would end the session."""
+        """Return which clients have answered, and whether closing now would fail."""
 
     def end_step(self) -> Outbox:
         """Close the step and return the messages that open the next."""
 
     def abandon(self, code: str = ...) -> Outbox:
-        """End the session with a code of the protocol; return the messages for the clients."""
+        """End the session with a code; return the clients' messages."""
 
     def export(self, key: bytes) -> bytes:
         """Return the state, sealed under 32 bytes of ``key``."""
@@ -286,8 +277,8 @@ class Opening:
     """The layers of noise that one client opened.
 
     Attributes:
-        left_for: number of clients that the remaining noise is sized for.
-        seeds: seeds of the layers to subtract, lowest first.
+        left_for: client count that the remaining noise is sized for.
+        seeds: of the layers to subtract, lowest first.
     """
 
     left_for: int
@@ -295,11 +286,7 @@ class Opening:
 
 
 def check_levels(levels: Sequence[int], *, clients: int, min_survivors: int, complete: bool) -> None:
-    """Require levels that rise from ``min_survivors`` to ``clients``, on a complete graph.
-
-    Raises:
-        PlanError: one of these does not hold.
-    """
+    """Require levels that rise from ``min_survivors`` to ``clients``, on a complete graph."""
     if not levels:
         return
     rises = all(one < other for one, other in pairwise(levels))
@@ -328,7 +315,7 @@ def opened_layers(levels: Sequence[int], proven: int) -> int:
 def opening(root: bytes | bytearray, layers: int, opened: int) -> bytes:
     """Return the chain value that yields the ``opened`` lowest layers; ``root`` yields all.
 
-    HKDF derives each value from the value above, so a value reveals nothing about those above.
+    HKDF derives each value from the one above, so it reveals nothing about those above.
     """
     value = bytes(root)
     for _ in range(layers - opened):
@@ -337,7 +324,7 @@ def opening(root: bytes | bytearray, layers: int, opened: int) -> bytes:
 
 
 def layer_seeds(value: bytes, opened: int) -> tuple[bytes, ...]:
-    """Return the seeds of the ``opened`` lowest layers, lowest first, from their chain value."""
+    """Return the ``opened`` lowest layers' seeds, lowest first, from their chain value."""
     seeds = []
     for _ in range(opened):
         seeds.append(derive(value, _SEED))

@@ -49,8 +49,7 @@ class TileMasks:
     """The masks of some seeds, for tile after tile in one thread's scratch buffer.
 
     Args:
-        plus: ciphers of the masks to add.
-        minus: ciphers of the masks to subtract.
+        plus, minus: ciphers of the masks to add and subtract.
         size: bytes of the largest tile.
     """
 
@@ -77,7 +76,7 @@ def _mask_tiles(tiles: Sequence[Tile], plus: Sequence[AESGCM], minus: Sequence[A
 
 
 def reference_keystream(seed: bytes, lane: int, tile: int, size: int) -> bytes:
-    """Return a tile's first keystream bytes by AES-CTR, the reference for the fast path."""
+    """Return a tile's first keystream bytes by AES-CTR, a reference for the fast path."""
     return ctr_keystream(seed, _nonce(lane, tile) + (2).to_bytes(4, "big"), size)
 
 

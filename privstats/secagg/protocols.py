@@ -1,7 +1,7 @@
 """Look up a masking protocol by name: the classes of its parameters and machines.
 
-A new protocol is a row here and a separate package, loaded by the first plan that names it. Another way to mask the one
-upload is a ``MaskingScheme``, not a row.
+A new protocol is a row here and a separate package. Another way to mask the one upload is a ``MaskingScheme``, not a
+row.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class PeerKind(Protocol):
         """Build a machine: ``(parameters, vector, *, index, identity, roster, entropy, on_upload)``, and any panel."""
 
     def check_place(self, parameters: Any, *, index: int, identity: Identity, roster: Roster) -> object:
-        """Raise ``LocalProtocolError`` if such a client is impossible, before any budget is spent on it."""
+        """Raise ``LocalProtocolError`` for an impossible client, before it costs budget."""
 
     def resume(
         self,
@@ -83,13 +83,13 @@ class Machines:
     Attributes:
         largest_answer: maximum bytes of a peer's message; an engine accepts none larger.
         largest_request: maximum bytes of a server's message; a peer refuses a larger one unhashed.
-        helper, panel, keys: helper machine, run's panel and member's keys; None without a panel.
-        prove_excluded: names an upload that is in no sum and never can be, from the client's ``receipt`` and others'
-            signed statements; may be None.
+        helper, panel, keys: helper machine, run's panel and member's keys; may be None.
+        prove_excluded: names an upload that is in no sum and never can be, from ``receipt`` and others' signed
+            statements; may be None.
         check_opening: refuses a server's first message that a client would not answer; None if clients send first.
         early: builds from ``(parameters, context, publics)`` the check of a client's one message by its first bytes;
-            None where clients exchange messages.
-        sum_part: computes from ``(ring, bodies, openers)`` a deferred part's packed sum; may be None.
+            may be None.
+        sum_part: sums a deferred part from ``(ring, bodies, openers)``; may be None.
     """
 
     client: PeerKind
@@ -107,14 +107,13 @@ class Machines:
 
 @dataclass(frozen=True)
 class MaskingProtocol:
-    """One row: the class that solves a plan's masking, and its machines, loaded on first use.
+    """One row: the class that solves a plan's masking, and its machines.
 
     Attributes:
-        agrees: a client signs the list of survivors before unmasking; its machine then accepts ``only``, the one list
-            that it will sign.
-        has_panel: a leader and helpers unmask together; otherwise one server does.
-        key_agreements: supported values of a plan's ``key_agreement``; ``parameters.solve`` receives all but
-            ``"x25519"``.
+        agrees: a client signs the survivor list before unmasking; its machine accepts ``only``, the one list it will
+            sign.
+        has_panel: leader and helpers unmask together; otherwise one server does.
+        key_agreements: supported values; ``parameters.solve`` receives all but ``"x25519"``.
     """
 
     parameters: ParametersKind
@@ -191,7 +190,7 @@ def protocol_of(masking: Masking) -> MaskingProtocol:
     """Return the row of the protocol with these parameters.
 
     Raises:
-        LocalProtocolError: ``masking`` is something else, for example a plan.
+        LocalProtocolError: ``masking`` is something else.
     """
     row = PROTOCOLS.get(masking.protocol) if hasattr(masking, "upload_step") else None
     if row is None:

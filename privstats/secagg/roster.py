@@ -1,8 +1,7 @@
 """The roster: the keys of clients and server and the name of the run.
 
-Its digest goes into every signature and key, so parties with different rosters cannot communicate. Names are in no
-digest. People compare thirty digits of scrypt over the digest: its author may choose both of two rosters, and short
-digits of a fast hash would let them search for a pair.
+Its digest goes into every signature and key; names are in no digest. People compare thirty digits of scrypt over the
+digest: its author may choose both of two rosters, and short digits of a fast hash would let them search for a pair.
 """
 
 from __future__ import annotations
@@ -27,11 +26,11 @@ _DIGITS, _GROUP = 30, 5
 
 
 def check_names(names: Iterable[str], clients: int) -> tuple[str, ...]:
-    """Check readable names of the clients, and return them as a tuple.
+    """Check the clients' readable names, and return them as a tuple.
 
     Raises:
-        LocalProtocolError: there is neither one name per client nor none at all, or a name is not of 1 to 64 printable
-            characters or appears twice.
+        LocalProtocolError: neither one name each nor none, or a name is not of 1 to 64 printable characters or appears
+            twice.
     """
     if isinstance(names, str | bytes) or not isinstance(names, Iterable):
         raise LocalProtocolError(f"names must be a list of texts, one per client, got {type(names).__name__}")
@@ -73,14 +72,14 @@ class Roster:
     Args:
         publics: the clients' Ed25519 public keys, 32 bytes each.
         server: the server's Ed25519 public key, the only one that opens or aborts.
-        run: up to 64 bytes that name this aggregation, used once. Every signature covers it, so a signature of another
-            run is invalid here. A sparse graph needs the name of :meth:`numbered`, which no party chooses; in the
-            complete graph every client checks which clients take part.
+        run: up to 64 bytes that name this aggregation, used once; a signature of another run is invalid here. A sparse
+            graph needs the name of :meth:`numbered`, which no party chooses; in the complete graph every client checks
+            which clients take part.
         names: the clients' readable names, one each, or none; in no digest.
 
     Attributes:
-        label: the label that :meth:`numbered` received; empty otherwise.
-        counter: likewise; None for a roster that is not numbered.
+        label: from :meth:`numbered`, else empty.
+        counter: from :meth:`numbered`, else None.
 
     Raises:
         LocalProtocolError: a key is not of 32 bytes, has low order or appears twice, the run name is too long, or names
@@ -122,8 +121,8 @@ class Roster:
 
         Args:
             label: the subject of the run, 1 to 255 bytes of UTF-8, agreed like the keys.
-            counter: the number of earlier runs of these keys, 0 to 2^64 - 1. A client accepts only the next number in
-                its ledger for :attr:`members`.
+            counter: the number of earlier runs of these keys, 0 to 2^64 - 1. A client accepts only its ledger's next
+                number for :attr:`members`.
 
         Raises:
             LocalProtocolError: as for the class, or label or counter do not fit.
@@ -147,17 +146,17 @@ class Roster:
 
     @cached_property
     def members(self) -> bytes:
-        """32 bytes that identify the clients' keys, their order, and the server's key; ledgers store counters by it."""
+        """32 bytes of the clients' keys, their order, and the server's key; ledgers count runs by it."""
         return labelled("members", index(len(self.publics)), *self.publics, self.server)
 
     @cached_property
     def digest(self) -> bytes:
-        """32 bytes that identify the members and the run."""
+        """32 bytes of the members and the run."""
         return labelled("roster", self.members, self.run)
 
     @cached_property
     def fingerprint(self) -> str:
-        """Thirty decimal digits of the digest, for people who compare their rosters by telephone.
+        """Thirty decimal digits of the digest, for comparison by telephone.
 
         Guarantee: a coordinator who chooses both of two rosters needs 2^50 evaluations of scrypt (16 MiB each) to find
         a pair with one fingerprint; see ``roster.fingerprint``.
@@ -165,15 +164,11 @@ class Roster:
         return fingerprint(self.digest)
 
     def called(self, client: int) -> str:
-        """Return a client's label in messages: its index, and its name if it has one."""
+        """Return a client's label in messages: index, and any name."""
         return f"{client} ({self.names[client]})" if self.names else str(client)
 
     def check_member(self, index: int, identity: Identity) -> None:
-        """Check that ``identity`` has this index on the roster.
-
-        Raises:
-            LocalProtocolError: it has not, or an argument is of the wrong kind.
-        """
+        """Raise ``LocalProtocolError`` unless ``identity`` has this index."""
         public = require_identity(identity).public
         if isinstance(index, bool) or not isinstance(index, int):
             raise LocalProtocolError(f"index must be a place on the roster, a whole number, got {type(index).__name__}")
@@ -181,13 +176,13 @@ class Roster:
             raise LocalProtocolError(f"the identity is not the one at place {index} of the roster")
 
     def renewed(self, entropy: Entropy = os.urandom) -> Roster:
-        """Return these parties' next run, with the next number or 16 random bytes.
+        """Return these parties' next run: the next number, or 16 random bytes.
 
         Args:
             entropy: source of the random bytes; a numbered roster needs none.
 
         Raises:
-            LocalProtocolError: the roster has no next number, or ``entropy`` returned too few bytes.
+            LocalProtocolError: no next number, or too few bytes.
         """
         if self.counter is None:
             return replace(self, run=draw(entropy, _RANDOM_RUN))
@@ -209,11 +204,10 @@ class Roster:
 
     @classmethod
     def from_toml(cls, text: str) -> Roster:
-        """Return the roster that :meth:`to_toml` wrote.
+        """Parse a roster that :meth:`to_toml` wrote.
 
         Raises:
-            LocalProtocolError: the text is not TOML, has another version, or a missing, unknown or wrong key; or as for
-                the class.
+            LocalProtocolError: not TOML, another version, or a missing, unknown or wrong key; or as for the class.
         """
         from privstats.secagg.roster_file import parsed
 
@@ -228,7 +222,7 @@ class Roster:
         )
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the roster to a file atomically; an existing file is replaced.
+        """Write the roster to a file atomically, replacing an existing one.
 
         A file ``*.bin`` has 32 bytes per client instead of TOML.
 
@@ -244,7 +238,7 @@ class Roster:
         """Load a roster's file, in either form.
 
         Raises:
-            LocalProtocolError: the file cannot be read, or is damaged, or as for :meth:`from_toml`.
+            LocalProtocolError: the file cannot be read, is damaged, or as for :meth:`from_toml`.
         """
         from privstats.secagg.roster_file import read
 
@@ -252,11 +246,7 @@ class Roster:
 
 
 def require_roster(roster: object) -> Roster:
-    """Return the roster itself.
-
-    Raises:
-        LocalProtocolError: it is not a ``Roster``.
-    """
+    """Return the roster, or raise ``LocalProtocolError``."""
     if not isinstance(roster, Roster):
         raise LocalProtocolError(
             f"roster must be a Roster, got {type(roster).__name__}: read its file with Roster.load(path)"

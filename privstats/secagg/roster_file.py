@@ -52,11 +52,7 @@ def written(listed: Listed) -> str:
 
 
 def parsed(text: str) -> Listed:
-    """Parse the text of a roster's file.
-
-    Raises:
-        LocalProtocolError: not TOML, another version, or a missing, unknown or wrong key.
-    """
+    """Parse a roster's text, or raise ``LocalProtocolError``."""
     tables = _tables(text)
     _check_head(tables, "client")
     clients = tables["client"]
@@ -87,31 +83,19 @@ def packed(listed: Listed) -> bytes:
 
 
 def write(path: str | os.PathLike[str], listed: Listed) -> None:
-    """Write a roster's file, binary if named ``*.bin``.
-
-    Raises:
-        PrivstatsError: the file cannot be written.
-    """
+    """Write a roster's file, binary if named ``*.bin``."""
     binary = Path(path).suffix == ".bin"
     atomic_write(path, packed(listed) if binary else written(listed).encode())
 
 
 def read(path: str | os.PathLike[str]) -> Listed:
-    """Read a roster's file of either form.
-
-    Raises:
-        LocalProtocolError: as :func:`read_text` and :func:`parsed`; or the binary form is damaged.
-    """
+    """Read a roster's file of either form, or raise ``LocalProtocolError``."""
     data = _bytes_of(path)
     return _unpacked(data) if data.startswith(_MAGIC) else parsed(_text(path, data))
 
 
 def read_text(path: str | os.PathLike[str]) -> str:
-    """Read a roster's UTF-8 text, without a byte-order mark.
-
-    Raises:
-        LocalProtocolError: no path, or the file cannot be read, is too long, or is not UTF-8 text.
-    """
+    """Read a roster's UTF-8 text, without a byte-order mark, or raise ``LocalProtocolError``."""
     return _text(path, _bytes_of(path))
 
 

@@ -72,11 +72,7 @@ def to_bytes(scalar: int) -> bytes:
 
 
 def scalar_of(data: bytes) -> int:
-    """Decode a scalar from 32 bytes.
-
-    Raises:
-        ValueError: the number is not below ORDER: a second encoding of another scalar.
-    """
+    """Decode 32 bytes; ``ValueError`` unless below ORDER, as a second encoding of another scalar."""
     scalar = int.from_bytes(data, "little")
     if scalar >= ORDER:
         raise ValueError("the number is not below the order of the curve")
@@ -95,7 +91,7 @@ def exchange(scalar: int, public: bytes) -> bytes:
     2^128, which are split into two factors.
 
     Raises:
-        ValueError: ``scalar`` is zero or ``public`` of low order, so the secret would be zero.
+        ValueError: a zero ``scalar`` or low order, so the secret would be zero.
     """
     if not scalar % ORDER:
         raise ValueError("the zero scalar has no shared secrets")
@@ -159,10 +155,7 @@ def split(polynomials: Sequence[Sequence[int]], holders: int) -> NDArray[np.obje
 
     Args:
         polynomials: equally many coefficients each; the secret, the value at 0, first.
-        holders: number of values, at most 255.
-
-    Raises:
-        ValueError: more than 255 holders, or no coefficients.
+        holders: at most 255.
 
     Source: Shamir 1979, evaluated by Horner's rule.
     """

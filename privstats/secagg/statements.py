@@ -37,31 +37,19 @@ class Claim(Protocol):
         """Bytes of a helper's answer to one proof."""
 
     def stated_in(self, group: Group) -> tuple[object, ...]:
-        """Return the values for the claim and its group in the parameters' digest."""
+        """Return the values that digests hold for the claim and its group."""
 
     def scheme(self, group: Group, helpers: int, context: bytes) -> Any:
         """Return the masking scheme of a run with such proofs."""
 
     def check_vector(self, vector: RingVector) -> None:
-        """Refuse a vector that a report could not prove, before anything is sent.
-
-        Raises:
-            DataError: it violates the statement.
-        """
+        """Raise ``DataError`` for a vector that no report could prove, before anything is sent."""
 
     def is_signed(self, body: bytearray, context: bytes, sender: int, commits: bytes, parts: bytes) -> bool:
-        """Return whether the client signed the parts of this leader's share.
-
-        Raises:
-            ValueError: a word is no field element.
-        """
+        """Return whether the client signed the parts of this leader's share; ``ValueError`` as :meth:`words`."""
 
     def words(self, column: bytes | memoryview) -> Words:
-        """Parse little-endian words as field elements.
-
-        Raises:
-            ValueError: a word is no field element.
-        """
+        """Parse little-endian words as field elements, or raise ``ValueError``."""
 
     def add(self, words: Words, more: Words) -> Words:
         """Return the sum in the field, entry by entry."""

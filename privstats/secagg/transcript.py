@@ -1,7 +1,7 @@
 """A Merkle tree over all advertisements: clients compute the root from their neighbours' part and a proof.
 
-It covers all roster places, padded to a power of two; an absent advertisement is zeros. Clients with different
-advertisements compute different roots, and no box opens between them.
+It covers all roster places, padded with zeros to a power of two. Clients with different advertisements compute
+different roots, and no box opens between them.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class MerkleTree:
         return self.levels[-1][0]
 
     def proof(self, known: frozenset[int]) -> bytes:
-        """Return the siblings, level by level from the left, that turn the ``known`` leaves into the root."""
+        """Return the siblings, by level from the left, that turn the ``known`` leaves into the root."""
         siblings: list[bytes] = []
         for level in self.levels[:-1]:
             siblings += [level[place ^ 1] for place in sorted(known) if place ^ 1 not in known]
@@ -38,11 +38,7 @@ class MerkleTree:
 
 
 def root_of(leaves: Mapping[int, bytes], size: int, proof: bytes) -> bytes:
-    """Compute the root over ``size`` places from some leaves and their proof.
-
-    Raises:
-        Refusal: the proof is longer or shorter than these leaves need.
-    """
+    """Compute the root over ``size`` places from some leaves and their exact proof, or raise ``Refusal``."""
     siblings = (proof[start : start + HASH_BYTES] for start in range(0, len(proof), HASH_BYTES))
     level, width = dict(leaves), _width(size)
     while width > 1:

@@ -19,11 +19,10 @@ from privstats.secagg.machines import Masking, OnUpload
 class Uploader(Exclusive):
     """A client with one upload.
 
-    In the state ``upload`` names the built upload and ``uploaded`` the one that may be sent; ``vector`` is filled in
-    for sealing only.
+    In the state ``upload`` names the built upload and ``uploaded`` the one that may be sent.
 
     Attributes:
-        reproducible: the vector's noise may be known to others; unknown after a resume.
+        reproducible: others may know the vector's noise; unknown after a resume.
     """
 
     parameters: Masking
@@ -35,7 +34,7 @@ class Uploader(Exclusive):
 
     @abstractmethod
     def _saved(self) -> tuple[str, bytes]:
-        """Return the role and place that the sealed state is bound to, or raise if it has ended."""
+        """Return the sealed state's role and place, or raise if it has ended."""
 
     @property
     def answer(self) -> bytes:
@@ -57,7 +56,7 @@ class Uploader(Exclusive):
         return charged
 
     def _release(self) -> None:
-        """Allow the upload to be sent after ``on_upload``, which is called again if it failed before."""
+        """A failed ``on_upload`` is called again."""
         state = self._state
         if state.uploaded != state.upload:
             self._leaving(state.upload)
@@ -79,7 +78,7 @@ class Uploader(Exclusive):
         Save it before sending an answer, and resume only the newest.
 
         Raises:
-            LocalProtocolError: the client has ended, and must not be resumed.
+            LocalProtocolError: the client has ended.
         """
         state, (role, place) = self._state, self._saved()
         state.vector = self._vector.pack() if self._vector is not None else b""

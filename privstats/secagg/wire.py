@@ -1,7 +1,7 @@
 """Define the wire format that all protocols share: labels, bitmaps, headers, size limits and refusals.
 
-A message is ``version || msgpack array``; its first elements are its type and its session's 32 bytes. Header and size
-are checked before parsing. Every hash, signature and derived key has a label of purpose and version.
+A message is ``version || msgpack array``; its first elements are its type and its session's 32 bytes. Every hash,
+signature and derived key has a label of purpose and version.
 """
 
 from __future__ import annotations
@@ -23,11 +23,7 @@ PROTOCOL = "privstats/secagg/2/"
 
 @dataclass(frozen=True)
 class Labels:
-    """Labels for the hashes, signatures and derived keys of one protocol version.
-
-    Attributes:
-        protocol: name and version, in front of each purpose.
-    """
+    """Labels for the hashes, signatures and derived keys of one protocol version."""
 
     protocol: str
 
@@ -36,7 +32,7 @@ class Labels:
         return (self.protocol + purpose).encode() + b"\0"
 
     def labelled(self, purpose: str, *parts: bytes | memoryview) -> bytes:
-        """Hash ``parts`` under a purpose; parts have fixed length, come last, or carry their length."""
+        """Hash ``parts`` under a purpose; they have fixed length, come last, or carry their length."""
         return hashlib.sha256(self.prefix(purpose) + b"".join(parts)).digest()
 
 
@@ -60,7 +56,7 @@ def members(bitmap: bytes, size: int) -> frozenset[int]:
     """Return the clients in a bitmap, least significant bit first.
 
     Raises:
-        ValueError: wrong length, or a padding bit is set, which would give one list two encodings.
+        ValueError: wrong length, or a set padding bit: one list would have two encodings.
     """
     if len(bitmap) != (size + 7) // 8:
         raise ValueError(f"a bitmap of {size} clients has {(size + 7) // 8} bytes, got {len(bitmap)}")
@@ -86,7 +82,7 @@ _decoder = cache(msgspec.msgpack.Decoder)
 
 
 class Refusal(Exception):  # noqa: N818 - a verdict that a machine turns into a named error at once
-    """Refused bytes or contents; the refusing machine adds the peer and the step.
+    """Refused bytes or contents.
 
     ``proven`` is False if another party's lie could have made an honest peer send them.
     """
@@ -96,7 +92,7 @@ class Refusal(Exception):  # noqa: N818 - a verdict that a machine turns into a 
         super().__init__(code)
 
     def unproven(self) -> Refusal:
-        """Return this refusal as unproven, for a message with an unverified signature."""
+        """Return this refusal as unproven, where the signature is unverified."""
         return Refusal(self.code, self.detail, proven=False)
 
 
@@ -131,20 +127,16 @@ class Codec:
         return buffer
 
     def size_limit(self, kind: type[Struct], parameters: Any) -> int:
-        """Return the exact maximum size in bytes of a message of type ``kind``."""
+        """Return the exact maximum bytes of a message of type ``kind``."""
         return self._limits(parameters)[kind]
 
     def largest(self, kinds: Iterable[type[Struct]], parameters: Any) -> int:
-        """Return the maximum size in bytes of a message of any of ``kinds``."""
+        """Return the maximum bytes of a message of any of ``kinds``."""
         limits = self._limits(parameters)
         return max(limits[kind] for kind in kinds if kind in limits)
 
     def check_header(self, data: memoryview, kind: type[Struct], parameters: Any) -> None:
-        """Check version, type and size, before parsing.
-
-        Raises:
-            Refusal: another version or type, or too many bytes.
-        """
+        """Check version, type and size before parsing; raises ``Refusal``."""
         if len(data) < HEADER_BYTES:
             raise Refusal("malformed", "shorter than a header")
         if data[0] != self._version:
@@ -159,11 +151,7 @@ class Codec:
         return len(data) >= HEADER_BYTES and type_of(data) == kind.__struct_config__.tag
 
     def decode(self, data: memoryview, kind: type[_Struct]) -> _Struct:
-        """Parse an opened message after its header has been checked.
-
-        Raises:
-            Refusal: anything that the schema does not allow.
-        """
+        """Parse an opened message after its header was checked; raises ``Refusal``."""
         try:
             message: _Struct = _decoder(kind).decode(data[1:])
         except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
@@ -172,11 +160,7 @@ class Codec:
 
 
 def check_size(data: memoryview, limit: int) -> None:
-    """Refuse a message of more than ``limit`` bytes, before anything is hashed or parsed.
-
-    Raises:
-        Refusal: the message is larger.
-    """
+    """Refuse a message of more than ``limit`` bytes, before anything is hashed or parsed."""
     if len(data) > limit:
         raise Refusal("too_large", f"such a message has at most {limit} bytes")
 
@@ -208,21 +192,21 @@ def require_sender(sender: object) -> None:
 
 
 def require_word(code: object, words: Collection[str]) -> None:
-    """Raise ``LocalProtocolError`` unless ``code`` is one of these abandonment codes."""
+    """Raise ``LocalProtocolError`` unless ``code`` is one of ``words``."""
     if not isinstance(code, str) or code not in words:
         raise LocalProtocolError(f"a session is abandoned with one of {', '.join(words)}, got {code!r:.40}")
 
 
 def size_of_bytes(size: int) -> int:
-    """Return the size of msgpack's shortest encoding of ``size`` bytes."""
+    """Return the length of msgpack's shortest encoding of ``size`` bytes."""
     return size + (2 if size < 1 << 8 else 3 if size < 1 << 16 else 5)
 
 
 def size_of_array(length: int) -> int:
-    """Return the size of msgpack's shortest array header."""
+    """Return the length of msgpack's shortest array header."""
     return 1 if length < 1 << 4 else 3
 
 
 def size_of_index(largest: int) -> int:
-    """Return the size of msgpack's shortest encoding of the index ``largest``."""
+    """Return the length of msgpack's shortest encoding of ``largest``."""
     return 1 if largest < 1 << 7 else 2 if largest < 1 << 8 else 3 if largest < 1 << 16 else 5
