@@ -51,7 +51,7 @@ def seal(public: bytes, ephemeral: bytes, content: bytes | bytearray | memoryvie
 
 
 def seal_into(out: memoryview, enc: bytes, keys: Schedule, content: Iterable[memoryview]) -> None:
-    """Write a sealed box of all pieces to ``out``; ``enc`` and ``keys`` come from :func:`towards`.
+    """Write a sealed box of all pieces to ``out``, with the results of :func:`towards`.
 
     Raises:
         ValueError: ``out`` has a wrong size.
@@ -96,7 +96,7 @@ def open_into(out: bytearray, keys: Schedule, ciphertext: bytes | memoryview) ->
 
 
 def opening(private: X25519PrivateKey, box: bytes | memoryview, info: bytes) -> Schedule:
-    """Derive the keys that open this box and no other; raises as :func:`open_box`."""
+    """Derive the keys of this box alone; raises as :func:`open_box`."""
     enc = bytes(box[:ENC_BYTES])
     try:
         return schedule(encapsulate(agree(private, enc), enc, private.public_key().public_bytes_raw()), info)

@@ -64,7 +64,7 @@ def parsed(public: bytes) -> MLKEM768PublicKey:
 
 
 def decapsulate(private: MLKEM768PrivateKey, ciphertext: bytes) -> bytes:
-    """Return the secret in a ciphertext; a random one if it is for another key."""
+    """Return a ciphertext's secret; random for another key's ciphertext."""
     return private.decapsulate(ciphertext)
 
 

@@ -21,8 +21,7 @@ from privstats.secagg.roster import Roster
 class Outbox:
     """Pairs of a client and its message, in increasing order of clients.
 
-    Messages are built when read, identical each time, to save memory. After its step, reading raises
-    ``LocalProtocolError``.
+    Messages are built when read, identical each time. After its step, reading raises ``LocalProtocolError``.
     """
 
     def __init__(self, clients: Sequence[int] = (), make: Callable[[int], bytes] = lambda _: b"") -> None:
@@ -59,7 +58,7 @@ class Masking(Protocol):
 
     @property
     def upload_step(self) -> str:
-        """The step in which clients send vectors; earlier dropouts are not in the sum."""
+        """The step that uploads vectors; earlier dropouts are not in the sum."""
 
     @property
     def clients(self) -> int:
@@ -87,7 +86,7 @@ class Masking(Protocol):
 
     @property
     def failure(self) -> float:
-        """Bound on the probability that masking reveals more than the sum, added to delta."""
+        """Bound on the probability of revealing more than the sum, added to delta."""
 
     @property
     def remedy(self) -> str:
@@ -95,7 +94,7 @@ class Masking(Protocol):
 
     @property
     def condition(self) -> str:
-        """The assumption behind the promise, as a sentence's end; may be empty."""
+        """The promise's assumption, as a sentence's end; may be empty."""
 
 
 ENDS = ("done", "failed")
@@ -108,14 +107,14 @@ Its method ``withdraw``, if it has one, is called when a machine is wiped before
 
 
 def unshelved(_: bytes) -> bytes:
-    """Refuse to fetch a message without the journal; a default for :attr:`Shelving.fetch`."""
+    """Refuse to fetch messages without a journal."""
     raise LocalProtocolError("this machine's messages are in the journal that it was exported from: resume that")
 
 
 def give_back(on_upload: OnUpload | None, uploaded: bytes) -> None:
-    """Call ``withdraw`` of ``on_upload``, if it has one and ``uploaded`` is empty.
+    """Call any ``withdraw`` of ``on_upload`` if ``uploaded`` is empty.
 
-    The machine is wiped already, so an error reaches the caller and changes no machine.
+    The machine is wiped already, so an error changes no machine.
     """
     withdraw = getattr(on_upload, "withdraw", None)
     if withdraw is not None and not uploaded:
@@ -123,7 +122,7 @@ def give_back(on_upload: OnUpload | None, uploaded: bytes) -> None:
 
 
 def session_id(parameters: Masking, roster: Roster | bytes) -> bytes:
-    """Return the digests of roster and parameters, 32 bytes each: a permanent session name.
+    """Return the digests of roster and parameters: a permanent session name.
 
     It is empty for a roster without a run, so that its parties may meet again.
     """
@@ -164,7 +163,7 @@ class Peer(Protocol):
 
     @property
     def step(self) -> str:
-        """The step that the machine waits to open; ``"done"`` or ``"failed"`` at the end."""
+        """The awaited step; ``"done"`` or ``"failed"`` at the end."""
 
     @property
     def faults(self) -> tuple[RemoteProtocolError, ...]:
@@ -176,7 +175,7 @@ class Peer(Protocol):
 
     @property
     def answer(self) -> bytes:
-        """The last answer, to be sent again; empty where none may leave."""
+        """The last answer, to be sent again; may be empty."""
 
     @property
     def charged(self) -> bool:
@@ -190,17 +189,17 @@ class Peer(Protocol):
         """Return its unprompted messages; none where the server begins."""
 
     def receive(self, data: bytes | bytearray | memoryview) -> list[tuple[str, bytes]]:
-        """Process one server message and return the answer, identical for identical bytes."""
+        """Answer one server message; identical bytes get identical answers."""
 
     def export(self, key: bytes) -> bytes:
         """Return the state, sealed under 32 bytes of ``key``."""
 
     def discard(self) -> None:
-        """End the session, wipe the secrets, and call ``withdraw`` if nothing was sent."""
+        """End the session, wipe secrets, and call :func:`give_back`."""
 
 
 class Aggregator(Protocol):
-    """The server of one session: it records messages; a separate call closes a step."""
+    """The server of one session: it records messages; :meth:`end_step` closes a step."""
 
     @property
     def parameters(self) -> Masking:
@@ -228,7 +227,7 @@ class Aggregator(Protocol):
 
     @property
     def outbox(self) -> Outbox:
-        """The step's opening messages, to be sent again where no answer came."""
+        """The step's opening messages, to be sent again."""
 
     @property
     def accepted(self) -> int:
@@ -244,7 +243,7 @@ class Aggregator(Protocol):
 
     @property
     def openings(self) -> Mapping[int, Opening]:
-        """Opened layers of noise in the sum, by client; may be empty."""
+        """Opened layers of noise, by client; may be empty."""
 
     def awaits(self, client: int) -> bool:
         """Return whether the client's answer is still to come."""
@@ -286,7 +285,7 @@ class Opening:
 
 
 def check_levels(levels: Sequence[int], *, clients: int, min_survivors: int, complete: bool) -> None:
-    """Require levels that rise from ``min_survivors`` to ``clients``, on a complete graph."""
+    """Require levels from ``min_survivors`` up to ``clients``, on a complete graph."""
     if not levels:
         return
     rises = all(one < other for one, other in pairwise(levels))
@@ -302,7 +301,7 @@ def check_levels(levels: Sequence[int], *, clients: int, min_survivors: int, com
 
 
 def opened_layers(levels: Sequence[int], proven: int) -> int:
-    """Return the number of superfluous layers in a sum of ``proven`` clients.
+    """Return the superfluous layers in a sum of ``proven`` clients.
 
     Example:
         >>> from privstats.secagg.machines import opened_layers

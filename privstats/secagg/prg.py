@@ -46,7 +46,7 @@ def add_masks(vector: RingVector, *, plus: Iterable[bytes] = (), minus: Iterable
 
 
 class TileMasks:
-    """The masks of some seeds, for tile after tile in one thread's scratch buffer.
+    """Some seeds' masks, for tile after tile in one thread's buffer.
 
     Args:
         plus, minus: ciphers of the masks to add and subtract.

@@ -67,7 +67,7 @@ _RANDOM_RUN = 16
 
 @dataclass(frozen=True)
 class Roster:
-    """The public identities that the parties agreed on outside the protocol, by client's index.
+    """The public identities that the parties agreed on, by client's index.
 
     Args:
         publics: the clients' Ed25519 public keys, 32 bytes each.
@@ -146,7 +146,7 @@ class Roster:
 
     @cached_property
     def members(self) -> bytes:
-        """32 bytes of the clients' keys, their order, and the server's key; ledgers count runs by it."""
+        """32 bytes of clients' keys, in order, and server's key; ledgers count runs by it."""
         return labelled("members", index(len(self.publics)), *self.publics, self.server)
 
     @cached_property

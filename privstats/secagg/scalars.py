@@ -72,7 +72,7 @@ def to_bytes(scalar: int) -> bytes:
 
 
 def scalar_of(data: bytes) -> int:
-    """Decode 32 bytes; ``ValueError`` unless below ORDER, as a second encoding of another scalar."""
+    """Decode 32 bytes; ``ValueError`` unless below ORDER, for a unique encoding."""
     scalar = int.from_bytes(data, "little")
     if scalar >= ORDER:
         raise ValueError("the number is not below the order of the curve")
@@ -106,7 +106,7 @@ def exchange(scalar: int, public: bytes) -> bytes:
 
 
 def fits(scalar: int, public: bytes) -> bool:
-    """Return whether ``public`` is ``scalar``'s X25519 key, up to sign and low-order parts, which X25519 ignores."""
+    """Return whether ``public`` is the X25519 key, up to sign and ignored low-order parts."""
     if not scalar % ORDER:
         return False
     point = exchange(scalar, _BASE)

@@ -38,14 +38,14 @@ class Uploader(Exclusive):
 
     @property
     def answer(self) -> bytes:
-        """The last answer, to be sent again; empty if none may be sent."""
+        """The last answer, to be sent again; may be empty."""
         state = self._state
         answer: bytes = state.answer  # read first: ``upload`` names an answer before ``answer`` holds it
         return answer if state.uploaded == state.upload else b""
 
     @property
     def upload(self) -> bytes:
-        """A SHA-256 that names the upload; empty until it may be sent and counts as released."""
+        """A SHA-256 that names the upload; empty until it may be sent."""
         uploaded: bytes = self._state.uploaded
         return uploaded
 

@@ -23,7 +23,7 @@ PROTOCOL = "privstats/secagg/2/"
 
 @dataclass(frozen=True)
 class Labels:
-    """Labels for the hashes, signatures and derived keys of one protocol version."""
+    """Labels of one protocol version's hashes, signatures and derived keys."""
 
     protocol: str
 

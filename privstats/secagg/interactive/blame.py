@@ -16,7 +16,7 @@ Failed = Mapping[int, tuple[int, ...]]
 
 
 def both_sides(failed: Failed) -> Failed:
-    """Map each client to all clients in dispute with it; in version 4 such pairs have no mask."""
+    """Map each client to all clients in dispute with it."""
     sides: dict[int, set[int]] = {}
     for holder, owners in failed.items():
         for owner in owners:
@@ -37,7 +37,7 @@ def require_clients(remaining: Iterable[int], step: StepName, graph: Graph) -> N
 
 
 def tolerance(parameters: Parameters, *, whole: bool = False) -> int:
-    """Return the maximum number of disputes with which a client may continue.
+    """Return the maximum number of disputes of a continuing client.
 
     A dispute is between an owner and a holder that could not use the owner's shares; one of them is lying. A client
     with more disputes than there are liars is lying. The maximum is max(1, colluders) in the complete graph, else half
@@ -53,7 +53,7 @@ def tolerance(parameters: Parameters, *, whole: bool = False) -> int:
 
 
 def admitted(checked: Collection[int], failed: Failed, graph: Graph, *, whole: bool = False) -> frozenset[int]:
-    """Return the clients that checked and may continue to the mask step.
+    """Return the clients that may continue to the mask step.
 
     Clients with too many disputes or too few good holders, and each :func:`_suspect`, are removed one by one, as a
     removal ends disputes.
@@ -96,7 +96,7 @@ def _outcast(
 def _too_disputed(
     order: Sequence[int], disputes: Mapping[int, set[int]], most: int, charged: set[int] | None
 ) -> int | None:
-    """Return the client to remove for more than ``most`` disputes, or None.
+    """Return the client to remove for too many disputes, or None.
 
     Each removal is *charged* to another party of the disputes, once a client; if all are charged, one of them is
     removed instead. So removed clients form disjoint pairs, each with a liar: no more honest clients are removed than
@@ -119,7 +119,7 @@ def _too_disputed(
 
 
 def _starved(client: int, disputes: Mapping[int, set[int]], failed: Failed, graph: Graph) -> bool:
-    """Return whether disputes leave too few good holders or (version 4) too few clients to mask with."""
+    """In version 4 disputes also reduce the clients to mask with."""
     holders, accusing = _holders(client, disputes, failed, graph)
     quorum, partners = graph.parameters.quorum, len(holders) - len(disputes[client])
     alone = graph.parameters.hybrid and partners < quorum <= len(holders)
@@ -140,13 +140,13 @@ def _suspect(owner: int, disputes: Mapping[int, set[int]], failed: Failed, graph
 
 
 def _holders(owner: int, here: Collection[int], failed: Failed, graph: Graph) -> tuple[list[int], list[int]]:
-    """Return all holders of the owner's shares, and those that could not use them."""
+    """Return the owner's holders, and those with unusable shares."""
     holders = [holder for holder in graph.neighbours(owner) if holder in here]
     return holders, [holder for holder in holders if owner in failed.get(holder, ())]
 
 
 def require_dealers(checked: Collection[int], failed: Failed, graph: Graph, *, whole: bool = False) -> frozenset[int]:
-    """Return the clients that continue; if too few, raise, naming any disputes."""
+    """Return the clients that continue, or raise, naming disputes."""
     dealers = admitted(checked, failed, graph, whole=whole)
     try:
         require_clients(dealers, "check", graph)
@@ -159,7 +159,7 @@ def require_dealers(checked: Collection[int], failed: Failed, graph: Graph, *, w
 
 
 def signers(survivors: Iterable[int], failed: Failed, graph: Graph) -> list[int]:
-    """Return the survivors that can sign the list of all survivors, in order.
+    """Return the survivors that can sign the list of all survivors.
 
     A client refuses if too few survivors proved that they take part (:func:`check_proven`).
     """
@@ -184,7 +184,7 @@ def _can_agree(client: int, listed: frozenset[int], failed: Failed, graph: Graph
 def quorums(
     signed: Collection[int], neighbours: Callable[[int], Iterable[int]], parameters: Parameters
 ) -> dict[int, tuple[int, ...]]:
-    """Map each signer to a quorum of signing neighbours; without one it cannot unmask."""
+    """Map each signer to a quorum of signing neighbours, if it has one."""
     shown: dict[int, tuple[int, ...]] = {}
     for client in sorted(signed):
         signers = tuple(other for other in neighbours(client) if other in signed)[: parameters.quorum]
@@ -200,7 +200,7 @@ def quorums(
 
 
 def accused(failed: Failed) -> tuple[RemoteProtocolError, ...]:
-    """Return one unproven error per owner of an unusable box, naming its reporters."""
+    """Return one unproven error per owner of an unusable box."""
     owners = sorted({owner for each in failed.values() for owner in each})
     return tuple(_accusation(owner, sorted(holder for holder in failed if owner in failed[holder])) for owner in owners)
 

@@ -84,7 +84,7 @@ def check_dealers(bitmap: bytes, graph: Graph, index: int, state: ClientState) -
 
 
 def check_refused(graph: Graph, state: ClientState) -> None:
-    """Require enough continuing neighbours without a dispute with this client (version 4).
+    """Require enough neighbours without a dispute with this client (version 4).
 
     Pairs in dispute share no mask. A server can invent disputes, so a random graph limits them to what its bounds
     assume.
@@ -102,12 +102,12 @@ def check_refused(graph: Graph, state: ClientState) -> None:
 
 
 def unproven(state: ClientState) -> frozenset[int]:
-    """Return the dealers that proved nothing to this client; version 4 has no mask with them."""
+    """Return the dealers that proved nothing to this client."""
     return frozenset(state.dealers).difference(state.held).union(state.refused)
 
 
 def check_survivors(bitmap: bytes, graph: Graph, index: int, state: ClientState) -> None:
-    """Require this client and enough others on the list, all of which continued, and none isolated.
+    """Require this client and enough others, all of which continued, and none isolated.
 
     As t > k/2, a list that leaves every client t neighbours leaves the ring graph connected, so a server cannot isolate
     a client by listing its neighbours as dropped; SecAgg+ requires less. With ``only``, no other list is accepted.
@@ -140,11 +140,11 @@ def check_survivors(bitmap: bytes, graph: Graph, index: int, state: ClientState)
 
 
 def check_proven(survivors: frozenset[int], graph: Graph, index: int, failed: Collection[int]) -> None:
-    """Require enough listed clients, outside ``failed``, that proved to ``index`` that they take part.
+    """Require enough listed clients that proved to ``index`` that they take part.
 
-    A box that opens is proof: it is keyed by this client's fresh key. An old signed advertisement is none: a server
-    that repeats its session name and key could replay it. A neighbour that seals garbage looks identical, so the
-    refusal accuses no client.
+    Boxes of ``failed`` did not open. A box that opens is proof: it is keyed by this client's fresh key. An old signed
+    advertisement is none: a server that repeats its session name and key could replay it. A neighbour that seals
+    garbage looks identical, so the refusal accuses no client.
     """
     absent = survivors.intersection(failed)
     neighbours = len(survivors.intersection(graph.neighbours(index)))
@@ -199,7 +199,7 @@ def _members(bitmap: bytes, graph: Graph) -> frozenset[int]:
 def check_advertise(
     message: messages.Advertise | messages.HybridAdvertise, public: bytes, context: bytes, private: X25519PrivateKey
 ) -> None:
-    """Require keys that the roster's identity signed for this session, none of low order."""
+    """Require keys signed by the roster's identity, none of low order."""
     statement = advert_statement(context, message.sender, *message.keys)
     if not verify(public, message.signature, statement):
         raise Refusal("bad_signature")
@@ -244,7 +244,7 @@ def check_unmask(
     """Require the sender's self-mask key, and only dealt shares of the listed kind.
 
     Args:
-        owners: owners of shares not reported as unusable: one share each is due.
+        owners: owners of usable shares: one share each is due.
         dealt: returns whether an owner dealt a share.
     """
     size = messages.SECRET_BYTES
@@ -260,7 +260,7 @@ def check_unmask(
 
 
 def check_layers(message: messages.UnmaskWithOpening, opened: int, commitment: bytes) -> None:
-    """Require the value that this client committed to before survivors were known."""
+    """Require the value committed to before survivors were known."""
     if opening(message.opening, opened, 0) != commitment:
         raise Refusal("bad_opening", "its seeds of noise are not those that it committed to")
 

@@ -150,7 +150,7 @@ class Client(Uploader):
 
     @property
     def step(self) -> StepName:
-        """The step that this client waits to open; ``"done"`` or ``"failed"`` at the end."""
+        """The awaited step; ``"done"`` or ``"failed"`` at the end."""
         return self._state.step
 
     @property
@@ -171,7 +171,7 @@ class Client(Uploader):
 
     @property
     def agreement(self) -> dict[int, bytes]:
-        """The agreed survivor list with its signature, by signer; empty before unmasking.
+        """The survivor list with its signature, by signer; empty before unmasking.
 
         These verified public statements let an unlisted client prove that its upload is in no sum.
         """
@@ -184,7 +184,7 @@ class Client(Uploader):
 
     @property
     def receipt(self) -> bytes:
-        """Transcript hash, index and the upload's SHA-256; empty until the upload may be sent."""
+        """Transcript hash, index and upload hash; empty until the upload may be sent."""
         state = self._state
         return state.transcript + wire.index(self.index) + state.uploaded if state.uploaded else b""
 
@@ -195,7 +195,7 @@ class Client(Uploader):
 
     @exclusive
     def receive(self, data: bytes | bytearray | memoryview) -> list[tuple[str, bytes]]:
-        """Process one server message and return the answer: ``[("server", bytes)]``, or an empty list.
+        """Process one server message and return ``[("server", bytes)]``, or an empty list.
 
         An abort wipes this client and sets :attr:`ended`. A repeat of the last answered message gets identical bytes,
         also after the end; an earlier one gets no answer.
@@ -303,7 +303,7 @@ class Client(Uploader):
         return self._channel_cache
 
     def _wipe(self, end: StepName) -> None:
-        """Overwrite the root and drop what derives from it; a successful end's sealed answer remains."""
+        """A successful end's sealed answer remains, to be repeated."""
         old = self._state
         for secret in (old.root, old.noise_root, old.kem_secret):
             secret[:] = bytes(len(secret))

@@ -44,7 +44,7 @@ class BoxKeys:
         self._shared: dict[bytes, bytes] = {}
 
     def shared_with(self, public: bytes) -> bytes:
-        """Agree on a secret with ``public``; raises ``Refusal`` for a point of low order."""
+        """Agree on a secret; raises ``Refusal`` for a point of low order."""
         if public not in self._shared:
             try:
                 self._shared[public] = agree(self._box_private, public)
@@ -67,7 +67,7 @@ class ClientSecrets(BoxKeys):
         self.mask_public, self.self_public = public_of(self._mask_key.private), public_of(self._self_key.private)
 
     def advertise(self, opening: Open, context: bytes, me: int, identity: Identity, state: ClientState) -> Advertise:
-        """Return the signed keys; raises ``Refusal`` for a server key of low order."""
+        """Return the signed keys; raises ``Refusal`` for a key of low order."""
         del state  # version 4 keeps a secret there
         self.shared_with(opening.server_key)
         keys = self.box_public, self.mask_public, self.self_public
@@ -111,7 +111,7 @@ class ClientSecrets(BoxKeys):
         return AESGCM(derive(self.shared_with(public), f"box/{sender}/{receiver}", salt=transcript))
 
     def pair_seed(self, me: int, other: Advertise, transcript: bytes) -> bytes:
-        """Return the mask seed shared with ``other``; raises ``Refusal`` for a point of low order."""
+        """Return the shared mask seed; raises ``Refusal`` for a point of low order."""
         try:
             return pair_seed(agree(self._mask_private, other.mask_key), transcript, (me, other.sender))
         except ValueError:
@@ -163,7 +163,7 @@ class Channel:
         self._secret, self._session, self._client, self._hybrid = secret, session, client, hybrid
 
     def seal(self, message: bytearray) -> bytes:
-        """Encrypt all bytes after the header, and append a tag over the message."""
+        """Encrypt all bytes after the header, and append a tag."""
         key = self._key(type_of(message))
         if type_of(message) == _MASK:
             message += key.encrypt(NONCE, b"", message)

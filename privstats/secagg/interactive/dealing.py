@@ -6,9 +6,8 @@ degree < t and (R, z(0)) verifies under A, f has degree < t and f(0) = a at the 
 their commitments, unless one hash hits one of the few e that a lie fits; ``docs/protocol.md`` has the argument. u is
 used once: u and e follow from the root and the transcript.
 
-Every shared key is an X25519 key and an Ed25519 key at once, so the proof is an ordinary Ed25519 signature
-(``secagg/scalars.py``). The shares' field is the keys' field. No party can prove who spoilt a box, so ``Check`` comes
-before the upload.
+Every shared key is an X25519 and an Ed25519 key at once, so the proof is an ordinary Ed25519 signature
+(``secagg/scalars.py``). No party can prove who spoilt a box, so ``Check`` comes before the upload.
 """
 
 from __future__ import annotations
@@ -54,7 +53,7 @@ class Secret:
 
 
 class Public(HiddenRepr, Struct, frozen=True):
-    """A dealing's public part: pairs joined by neighbour's point, and one pair of challenges."""
+    """Public pairs, joined by neighbour's point, and one pair of challenges."""
 
     commitments: bytes
     responses: bytes
@@ -65,7 +64,7 @@ class Public(HiddenRepr, Struct, frozen=True):
 
 @dataclass(frozen=True, repr=False)
 class Dealing:
-    """A complete dealing: share pairs joined by neighbour's point, and the public part."""
+    """Share pairs, joined by neighbour's point, and the public part."""
 
     shares: bytes
     commitments: bytes
@@ -121,7 +120,7 @@ def shares_in(values: Values) -> bytes:
 def verified(
     commitments: bytes, responses: bytes, proofs: bytes, *, advert: Advertise, transcript: bytes, weights: Sequence[int]
 ) -> Public:
-    """Check that responses have degree < t and prove both advertised keys; return the public part.
+    """Check both responses' degree < t and advertised keys; return the public part.
 
     Args:
         commitments, responses: a pair per neighbour.

@@ -44,17 +44,17 @@ class Graph:
 
     @cached_property
     def place(self) -> bytes:
-        """64 bytes of the session's setting: a saved state opens under no other."""
+        """64 bytes of the session's setting, to which saved states are bound."""
         return self.parameters.digest + self.roster.digest
 
     def neighbours(self, client: int) -> tuple[int, ...]:
-        """Return the clients that exchange masks and shares with ``client``, in order."""
+        """Return the neighbours of ``client``, in increasing order."""
         if self.parameters.complete:
             return tuple(other for other in range(self.parameters.clients) if other != client)
         return tuple(int(other) for other in self._table[client])
 
     def point(self, owner: int, holder: int) -> int:
-        """Return the Shamir point, 1 to 255, of ``holder``'s share: its index as a neighbour."""
+        """Return the Shamir point, 1 to 255, of a share: the holder's neighbour index."""
         if self.parameters.complete:
             return holder + 1 if holder < owner else holder
         return int(np.searchsorted(self._table[owner], holder)) + 1

@@ -73,7 +73,7 @@ class HybridSecrets(BoxKeys):
     def advertise(
         self, opening: HybridOpen, context: bytes, me: int, identity: Identity, state: ClientState
     ) -> HybridAdvertise:
-        """Return the signed keys; an invalid server key raises ``Refusal`` before the state changes."""
+        """Return the signed keys; an invalid server key raises ``Refusal`` first."""
         self.shared_with(opening.server_key)
         secret, ciphertext = _encapsulated(opening.kem_key)
         public = kem.public_of(self._kem)
@@ -123,7 +123,7 @@ class HybridSecrets(BoxKeys):
         return AESGCM(derive(both, f"box/{ends[0]}/{ends[1]}", salt=transcript))
 
     def links(self, state: ClientState) -> tuple[bytes]:
-        """Return pair seeds for usable owners above this client, under pads from each owner's f."""
+        """Return pair seeds for usable owners above this client, padded from each owner's f."""
         above = [owner for owner in state.sharers if owner > self._me and owner in state.held]
         joined = b""
         for owner, seed in self.pair_seeds(above, state):

@@ -123,7 +123,7 @@ class Check(_Message, frozen=True, tag=11):
 
 
 class Dealers(_Message, frozen=True, tag=12):
-    """The continuing clients, as a bitmap, least significant bit first."""
+    """The continuing clients, as a bitmap."""
 
     dealers: bytes
 
@@ -137,7 +137,7 @@ class Mask(_Message, frozen=True, tag=5):
 
 
 class Survivors(_Message, frozen=True, tag=6):
-    """The clients in the sum, as a bitmap, least significant bit first."""
+    """The clients in the sum, as a bitmap."""
 
     survivors: bytes
 

@@ -122,12 +122,12 @@ class Parameters:
 
     @property
     def quorum(self) -> int:
-        """Number of *other* clients that must answer; in the complete graph the client is itself a witness."""
+        """Number of *other* clients that must answer; in the complete graph the client itself counts."""
         return self.threshold - 1 if self.complete else self.threshold
 
     @property
     def disputes(self) -> int:
-        """Neighbours that may share no mask with a client, in version 4's random graphs."""
+        """Neighbours that may share no mask with a client (version 4's random graphs)."""
         return DISPUTES if self.hybrid and not self.complete else 0
 
     @property
@@ -208,7 +208,7 @@ class Parameters:
         levels: tuple[int, ...] = (),
         key_agreement: str = CLASSICAL,
     ) -> Parameters:
-        """Return the smallest graph and threshold that keep the promise for this cohort.
+        """Return the smallest graph and threshold that keep the promise.
 
         The complete graph has t = floor((n + c) / 2) + 1, so that no two survivor lists can both gather t signatures
         (2t > n + c). Other graphs have the smallest even k of :func:`solve_sparse`.
@@ -216,7 +216,7 @@ class Parameters:
         Args:
             graph: ``"complete"``; ``"sparse"``; ``"robust"``: sparse, and safe against a server that chooses who drops;
                 or ``"auto"``: complete up to 256 clients, robust beyond.
-            helpers, noisy_helpers: 0 and False: this protocol has no helpers.
+            helpers, noisy_helpers: 0 and False.
 
         Raises:
             PlanError: helpers, an unknown graph, or no threshold fits both dropouts and colluders.

@@ -49,7 +49,7 @@ class SparseGraph:
 
 
 def excludable(clients: int, neighbours: int, disputes: int) -> int:
-    """Return m, the number of listed clients that a lying server can exclude from the sum.
+    """Return m, the listed clients that a lying server can exclude from the sum.
 
     ceil((n-k-1) / (k/2+1)) + 1 windows of k neighbours cover the ring, each excluding at most q clients (``disputes``):
     docs/theorems.md, 8.
@@ -108,10 +108,10 @@ def solve_sparse(
 def failure_bounds(
     clients: int, *, min_survivors: int, colluders: int, neighbours: int, threshold: int, disputes: int = 0
 ) -> FailureBounds:
-    """Return the failure bounds of a sparse graph with degree k and threshold t.
+    """Return the failure bounds of a sparse graph.
 
-    n clients have c colluders and d = clients - min_survivors dropouts. A client shares no mask with at most q
-    neighbours (``disputes``; 0 in version 3), and m = :func:`excludable`.
+    n clients have degree k, threshold t, c colluders and d = clients - min_survivors dropouts. A client shares no mask
+    with at most q neighbours (``disputes``; 0 in version 3), and m = :func:`excludable`.
 
     - connectivity ``n * prod_{i<k/2} (c+d-i)/(n-i)``: k/2 adjacent ring positions hold no honest survivor;
     - privacy ``n * P[Hyp(n-1, c, k) >= 2t-k]``: enough colluders to sign, and share, for two lists;

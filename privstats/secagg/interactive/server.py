@@ -113,7 +113,7 @@ class Server(ServerSteps):
 
     @exclusive
     def abandon(self, code: str = "abandoned") -> Outbox:
-        """End the session and return signed aborts, which make remaining clients wipe themselves.
+        """End the session and return signed aborts, at which clients wipe themselves.
 
         After the end nothing changes; the messages carry "finished" or the failure's reason.
 

@@ -117,7 +117,7 @@ class ServerSteps(Exclusive):
 
     @property
     def faults(self) -> tuple[RemoteProtocolError, ...]:
-        """Proven faults, once per client, step and code; and, unproven, both sides of a dispute.
+        """Proven faults, once per client, step and code; and both sides of disputes, unproven.
 
         Repeats, late answers and messages that any sender could have made do not count.
         """
@@ -132,7 +132,7 @@ class ServerSteps(Exclusive):
 
     @property
     def result(self) -> tuple[RingVector, tuple[int, ...]]:
-        """The sum and its survivors, in increasing order; ``LocalProtocolError`` before the end."""
+        """The sum and its survivors; ``LocalProtocolError`` before the end."""
         state, total = self._state, self._sum
         if state.step != "done" or total is None:
             raise LocalProtocolError(f"there is no result: the session is at step '{state.step}'")
@@ -140,7 +140,7 @@ class ServerSteps(Exclusive):
 
     @property
     def openings(self) -> dict[int, Opening]:
-        """Opened noise layers by client that helped to unmask; empty without levels."""
+        """Opened noise layers by client; empty without levels."""
         return {client: self._opened_by(client, value) for client, value in self._state.openings.items()}
 
     def _opened_by(self, client: int, value: bytes) -> Opening:
@@ -154,12 +154,12 @@ class ServerSteps(Exclusive):
 
     @property
     def _unproven(self) -> Failed:
-        """Clients that proved nothing to a client; in version 4 both sides of a dispute."""
+        """In version 4 both sides of a dispute prove nothing."""
         return both_sides(self._state.failed) if self.parameters.hybrid else self._state.failed
 
     @property
     def agreement(self) -> dict[int, bytes]:
-        """The signed survivor list with its signature, by client; empty until a quorum has signed.
+        """The survivor list with its signature, by client; empty before a quorum.
 
         With it an unlisted client can prove, even after a failed session, that its upload is in no sum.
         """
@@ -180,7 +180,7 @@ class ServerSteps(Exclusive):
 
     @exclusive
     def receive(self, sender: int, data: bytes | bytearray | memoryview) -> Outbox:
-        """Record one message from ``sender`` and return an empty outbox; :meth:`end_step` closes the step.
+        """Record one message and return an empty outbox; :meth:`end_step` closes the step.
 
         A repeat of an accepted message changes nothing.
 
@@ -229,7 +229,7 @@ class ServerSteps(Exclusive):
 
     @exclusive
     def end_step(self) -> Outbox:
-        """Close the step for good and return the messages that open the next, if any.
+        """Close the step for good and return the next opening messages, if any.
 
         Raises:
             AggregationError: too few answered, or shares do not fit; the session has ended.
@@ -277,7 +277,7 @@ class ServerSteps(Exclusive):
 
     @exclusive
     def export_shelved(self, key: bytes) -> bytes:
-        """Return the sealed state, with places instead of boxes if a journal has them all."""
+        """Return the sealed state, without boxes that a journal has."""
         self._unfinished()
         in_log = self._state.places.keys() == self._state.dealings.keys()
         return self._sealed(replace(self._state, **{"inboxes" if in_log else "places": {}}), key, os.urandom)

@@ -27,13 +27,13 @@ T = TypeVar("T")
 
 
 def require_shares(state: ServerState, graph: Graph) -> None:
-    """Require enough shares of every secret that its owner did not reveal."""
+    """Require enough shares of every secret without a revealing owner."""
     for owner in (*_silent(state), *_vanished(state)):
         _enough(owner, state, graph)
 
 
 def unmask(total: RingVector, state: ServerState, graph: Graph, *, threads: int = 1) -> None:
-    """Remove survivors' self-masks and vanished clients' pair masks from ``total``, in place.
+    """Remove self-masks and orphaned pair masks from ``total``, in place.
 
     Survivors' answers reveal their self-mask key; other secrets are reconstructed.
 
@@ -103,7 +103,7 @@ def _silent(state: ServerState) -> list[int]:
 
 
 def _vanished(state: ServerState) -> list[int]:
-    """Return clients that continued without an upload; their pair masks are in survivors' uploads."""
+    """Return clients without an upload; their pair masks are in survivors' uploads."""
     return sorted(state.dealers - state.survivors)
 
 
@@ -114,7 +114,7 @@ def _misdealt(owner: int, what: str) -> AggregationError:
 
 
 def _orphans(keys: Mapping[int, int], state: ServerState, graph: Graph) -> Iterator[tuple[bytes, bool]]:
-    """Yield seeds of pair masks with vanished clients, and whether the survivor added the mask."""
+    """Yield orphaned pairs' seeds, and whether the survivor added the mask."""
     for vanished, key in keys.items():
         for survivor in graph.neighbours(vanished):
             if survivor in state.survivors:
@@ -129,7 +129,7 @@ def _interpolated(owner: int, state: ServerState, graph: Graph, at: int = 0) -> 
 
 
 def _linked_orphans(state: ServerState, graph: Graph) -> Iterator[tuple[bytes, bool]]:
-    """Yield version 4's orphaned pair seeds, from the lower client's f or its link under the upper's f.
+    """Yield version 4's orphaned pair seeds, from the lower client's f or its link.
 
     Pairs in dispute do not mask. Values that holders sent were checked; interpolated ones must fit an undisputed
     commitment. So a falsely verified dealing ends the session and cannot change the sum.

@@ -52,7 +52,7 @@ class ReportBatches:
         return sum(bool(part.bodies) for part in self._state.parts.values()) >= IN_FLIGHT
 
     def add(self, sender: int, head: Head, body: bytearray) -> int | None:
-        """Add a report to the open part; return the part's number if this closed it."""
+        """Add a report; return the part's number if this closed it."""
         part = self._state.open
         part.heads[sender], part.bodies[sender] = head, body
         count = len(part.heads)
@@ -87,7 +87,7 @@ class ReportBatches:
         return freed
 
     def _coins(self, number: int, part: Part) -> bytes:
-        """Return coins that are unknown before the batch leaves and bound to every report in it, bodies included.
+        """Return coins that are unknown before the batch leaves and bound to every report in it.
 
         A restored leader draws equal coins for equal reports only.
         """
@@ -158,7 +158,7 @@ def accepted_by_all(part: Part) -> list[int]:
 
 
 def answers_to(part: Part) -> dict[int, Words]:
-    """Return the helpers' summed answers to each proof, by sender; complete once all have answered."""
+    """Return the helpers' summed answers to each proof, by sender."""
     table = np.frombuffer(part.answers, "<u8").astype(np.uint64).reshape(len(part.heads), -1)
     return dict(zip(sorted(part.heads), table, strict=True))
 

@@ -41,7 +41,7 @@ def check_report(
     private: Any,
     body: bytearray,
 ) -> bytes:
-    """Require a body that opens into ``body``, and the client's signature over its key and boxes.
+    """Require a body that opens into ``body``, and the client's signature.
 
     A body that does not open proves nothing against the client: any party on the way can flip a bit under a valid
     signature.
@@ -180,7 +180,7 @@ def check_abandoned(message: messages.Abandoned, public: bytes, place: int) -> N
 
 
 def check_listed(message: messages.Listed, public: bytes, place: int, parameters: UploadParameters) -> dict[int, bytes]:
-    """Require the helper's signature over its one answered list; return the listed statement hashes."""
+    """Require the helper's signed answered list; return its statement hashes."""
     try:
         senders = sorted(members(message.bitmap, parameters.clients))
     except ValueError:
@@ -197,7 +197,7 @@ def check_listed(message: messages.Listed, public: bytes, place: int, parameters
 
 
 def signed_by(leader: bytes, signature: bytes, statement: bytes) -> None:
-    """Require the signature of the panel's leader, who alone may query a helper."""
+    """Require the panel leader's signature: no other party may query a helper."""
     if not verify(leader, signature, statement):
         raise Refusal("bad_signature", proven=False)
 
@@ -284,7 +284,7 @@ def check_survivors(
     accepted: Callable[[int], bool],
     digest: Callable[[int], bytes],
 ) -> list[int]:
-    """Require enough listed reports that this helper accepted with the same contents; return the senders."""
+    """Require enough listed reports that this helper accepted, unchanged; return the senders."""
     try:
         listed = sorted(members(message.bitmap, parameters.clients))
     except ValueError:
@@ -325,7 +325,7 @@ class EarlyCheck:
         return self._fixed + size_of_index(sender)
 
     def head_bytes(self, sender: int) -> int:
-        """Return the length of what :meth:`check` reads: up to the signed start of the body."""
+        """Return the length up to the signed start of the body."""
         tail = self.parameters.body_bytes + SIGNATURE_BYTES + 2
         return self.report_bytes(sender) - tail + self.parameters.suite.head_bytes
 

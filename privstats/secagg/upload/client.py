@@ -138,7 +138,7 @@ class Client(Uploader):
 
     @exclusive
     def prepare(self) -> bool:
-        """Build the report, if there is none, without sending it; return whether this call built it.
+        """Build the report without sending it; return whether this call built it.
 
         Save the client before :meth:`start`: a lost report cannot always be rebuilt, and the ledger must never record
         it.
@@ -148,7 +148,7 @@ class Client(Uploader):
 
     @exclusive
     def start(self) -> list[tuple[str, bytes]]:
-        """Return the report, ``[("server", bytes)]``: identical bytes in each call, until :meth:`discard`.
+        """Return the report, ``[("server", bytes)]``: identical bytes until :meth:`discard`.
 
         Raises:
             LocalProtocolError: the client was discarded, or a box key ended before anything was sent.
@@ -183,7 +183,7 @@ class Client(Uploader):
 
     @exclusive
     def discard(self) -> None:
-        """Remove root, vector and report, so that nothing can be sent afterwards.
+        """Remove root, vector and report, so that nothing can be sent.
 
         Raises:
             LedgerError: the ledger could not record that nothing was sent.
@@ -213,7 +213,7 @@ class Client(Uploader):
         threads: int = 1,
         on_upload: OnUpload | None = None,
     ) -> Self:
-        """Return the client that :meth:`export` sealed, with its panel; its report has identical bytes.
+        """Return the client that :meth:`export` sealed; its report has identical bytes.
 
         Raises:
             LocalProtocolError: another key, index, plan or roster, or damage.

@@ -121,7 +121,7 @@ class DeferredSums(LeaderSteps):
 
     @exclusive
     def sealed(self, number: int, senders: Sequence[int]) -> list[SealedBody]:
-        """Read a waiting part's bodies back from the journal; ``LocalProtocolError`` for any other part."""
+        """Read a waiting part's bodies back, or raise ``LocalProtocolError``."""
         part = self._waiting(number)
         return [self._sealed_body(part, sender) for sender in senders]
 
@@ -184,6 +184,6 @@ class DeferredSums(LeaderSteps):
 
     @property
     def shelved(self) -> Iterator[bytes]:
-        """The places of reports that wait for a helper, or for their part's sum."""
+        """The places of reports that wait for a helper or for their part's sum."""
         for part in (self._state.open, *self._state.parts.values(), *self._state.settled.values()):
             yield from part.places.values()

@@ -159,7 +159,7 @@ class Helper(Exclusive):
 
     @exclusive
     def receive(self, data: bytes | bytearray | memoryview) -> list[tuple[str, bytes]]:
-        """Process one leader message and return the answer; identical bytes get an identical answer.
+        """Answer one leader message; identical bytes get identical answers.
 
         Raises:
             RemoteProtocolError: the message is refused and the state is unchanged.
@@ -177,12 +177,12 @@ class Helper(Exclusive):
 
     @exclusive
     def take(self, data: bytes | bytearray | memoryview) -> None:
-        """Process a batch without an answer, for a journal's replay; raises as :meth:`receive`."""
+        """Process a batch without an answer, for a journal's replay."""
         self._refusing(self._take_message, data)
 
     @exclusive
     def abandon(self) -> list[tuple[str, bytes]]:
-        """Destroy box key and pieces, and sign that no answer exists and none can.
+        """Destroy box key and pieces, and sign that no answer can exist.
 
         Raises:
             LocalProtocolError: an answer was begun, and may have been sent.
@@ -357,7 +357,7 @@ class Helper(Exclusive):
 
 
 class _Evidence:
-    """Stores the first message per code that was refused after the leader's signature was verified."""
+    """Stores the first refused message per code under the leader's verified signature."""
 
     def __init__(self, stored: dict[str, bytes], view: memoryview) -> None:
         self._evidence_for, self._view = stored, view

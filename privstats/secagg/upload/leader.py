@@ -155,7 +155,7 @@ class Leader(DeferredSums):
         return Outbox() if following is None else self._outbox({place: following})
 
     def _settle(self, number: int, part: Part) -> None:
-        """Add reports with every helper's acceptance and valid proofs; each rejection becomes a fault."""
+        """Each rejected report becomes a fault."""
         state = self._state
         for place in sorted(part.bitmaps):
             for sender in part.heads.keys() - accepted_by(part, place):
@@ -195,7 +195,7 @@ class Leader(DeferredSums):
         return SealedBody(keys.key, keys.nonce, content)
 
     def _proved(self, part: Part, bodies: dict[int, bytearray]) -> list[int]:
-        """Return the senders of valid proofs; all others get an unproven fault."""
+        """Return the senders of valid proofs; others get an unproven fault."""
         if self.parameters.claim is None:
             return list(bodies)
         scheme, answers, proved = proving(self._scheme), answers_to(part), []
@@ -208,7 +208,7 @@ class Leader(DeferredSums):
         return proved
 
     def shelve(self, places: Mapping[int, bytes]) -> None:
-        """Drop these reports from memory; :attr:`fetch` reads them back from a journal."""
+        """Drop reports from memory; :attr:`fetch` reads them back from a journal."""
         freed = self._book.shelve(places)
         if self._state.step == "report":
             self._spare += freed

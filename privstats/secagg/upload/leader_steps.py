@@ -95,7 +95,7 @@ class LeaderSteps(Exclusive):
 
     @property
     def faults(self) -> tuple[RemoteProtocolError, ...]:
-        """Helpers' proven faults, and unproven ones of clients with boxes that did not open.
+        """Helpers' proven faults, and unproven ones of clients with unopened boxes.
 
         Repeats, late reports and messages that any sender could have made do not count. If more proofs fail than the
         plan has colluders, the panel is named too; that proves nothing.
@@ -139,12 +139,12 @@ class LeaderSteps(Exclusive):
 
     @property
     def noise_due(self) -> bool:
-        """Whether central noise or a panel leader's own must be added before publication."""
+        """Whether central or a panel leader's noise must be added before publication."""
         return self._state.noise_due
 
     @property
     def result(self) -> tuple[RingVector, tuple[int, ...]]:
-        """The sum and its survivors, in increasing order; ``LocalProtocolError`` before the end."""
+        """The sum and its survivors; ``LocalProtocolError`` before the end."""
         if self._state.step != "done":
             raise LocalProtocolError(f"there is no result: the run is at step '{self._state.step}'")
         return self._sum, tuple(sorted(self._state.listed))
@@ -224,7 +224,7 @@ class LeaderSteps(Exclusive):
 
     @exclusive
     def end_step(self) -> Outbox:
-        """Close the step for good and return the helpers' next messages, if any.
+        """Close the step for good and return the helpers' next messages.
 
         Raises:
             AggregationError: too few clients remain, or a helper has not answered; the run has ended.
@@ -274,7 +274,9 @@ class LeaderSteps(Exclusive):
 
     @exclusive
     def export(self, key: bytes, *, entropy: Entropy = os.urandom) -> bytes:
-        """Return the leader's state, sealed under 32 bytes of ``key``; save it before sending its messages.
+        """Return the leader's state, sealed under 32 bytes of ``key``.
+
+        Save it before sending its messages.
 
         Raises:
             LocalProtocolError: the run has ended.

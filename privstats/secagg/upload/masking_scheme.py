@@ -49,7 +49,7 @@ class Hidden:
 
 
 class MaskingScheme(Protocol):
-    """A stateless masking scheme: leader and helpers together unmask a sum and nothing else."""
+    """A stateless scheme: leader and helpers together unmask a sum and nothing else."""
 
     @property
     def answer_bytes(self) -> int:
@@ -77,7 +77,7 @@ class MaskingScheme(Protocol):
 
 @runtime_checkable
 class ProvingScheme(MaskingScheme, Protocol):
-    """The masking scheme of reports with a proof; the client signed ``commits`` and ``parts``."""
+    """The masking scheme of reports with a signed proof."""
 
     def helped(self, seed: bytes, sender: int, commits: bytes, parts: bytes, rho: bytes) -> Words:
         """Return a helper's answer to one proof under the leader's coins."""
@@ -196,7 +196,7 @@ class _Tile(NamedTuple):
 
 
 def masked_tiles(vector: RingVector, *, minus: Sequence[bytes], threads: int = 1) -> Iterator[memoryview]:
-    """Yield the packed bytes of ``vector`` minus these seeds' masks; a chunk is valid until the next."""
+    """Yield ``vector`` minus these seeds' masks, packed; a chunk is valid until the next."""
     ciphers = [AESGCM(seed) for seed in minus]
     tiles = list(_tiles(vector.ring))
     if threads <= 1 or len(tiles) == 1:

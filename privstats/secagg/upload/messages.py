@@ -80,7 +80,7 @@ class Reveal(_Message, frozen=True, tag=6):
 
 
 class Abandoned(_Message, frozen=True, tag=7):
-    """Helper to leader: its box key is destroyed, and it never gave an answer."""
+    """Helper to leader: its box key is destroyed, without an answer."""
 
     signature: Bytes64
 
@@ -175,7 +175,7 @@ def encode(message: Wire) -> bytes:
 
 
 class Frame:
-    """A message that is signed last; its large element is written in place.
+    """A message signed last; its large element is written in place.
 
     Args:
         message: without its large element and signature.

@@ -184,7 +184,7 @@ class Panel:
         return time.time() >= self.until
 
     def require_open(self) -> None:
-        """Raise ``LocalProtocolError`` if a box key has ended: its member could no longer open a box."""
+        """Raise ``LocalProtocolError`` if a box key has ended: its boxes no longer open."""
         if self.ended:
             raise LocalProtocolError(
                 "the box keys of this run have ended, so nothing is sealed to them: set this machine's clock if it is "
@@ -252,7 +252,7 @@ def end_of(until: int | None) -> int:
 
 
 def check_run(roster: Roster) -> None:
-    """Require a run name of 16 to 32 bytes: two runs with one name would share their offers.
+    """Require a run name of 16 to 32 bytes: runs with one name would share offers.
 
     Raises:
         LocalProtocolError: it is shorter or longer.
