@@ -1,11 +1,10 @@
 """Compute the noise level of each statistic that meets a promise under a trust model.
 
-Pure arithmetic on the schema and the promise, without data or randomness.
+Pure arithmetic on the schema and the promise, without data.
 
-Excess noise comes in layers. A client's share is a base, sized for *all* clients with a secret seed, plus one layer per
-level in between, each from its own seed. After the session each client opens the superfluous layers' seeds; the server
-subtracts them. Statement and proof: docs/theorems.md, 6; the idea is XNoise's (Jiang, Wang and Chen, Dordis, EuroSys
-2024).
+Excess noise comes in layers. A client's share is a base, sized for *all* clients, plus one layer per level, each with
+its own secret seed. After the session each client opens the superfluous layers' seeds; the server subtracts them.
+Statement and proof: docs/theorems.md, 6; the idea is XNoise's (Jiang, Wang and Chen, Dordis, EuroSys 2024).
 
 A class below the minimum count is suppressed by its noisy count only, so the decision costs no privacy.
 """
@@ -45,8 +44,8 @@ class NoiseRow:
 
     Attributes:
         statistic: its letter.
-        sensitivity: L2 sensitivity of this statistic alone to one unit, in real units; L1 for a pure promise.
-        sigma: standard deviation of its guaranteed noise, in real units.
+        sensitivity: its L2 sensitivity to one unit, in real units; L1 for a pure promise.
+        sigma: standard deviation of guaranteed noise, in real units.
         mu: sensitivity / sigma; ``pure.laplace_mu`` for a pure promise.
         epsilon: of releasing it alone, at the plan's delta.
         share: its part of mu^2 under add-remove, or of a pure epsilon.
@@ -73,13 +72,13 @@ class Noise:
 
     Attributes:
         model: the trust model, which fixes who adds the noise.
-        honest_shares: number of honest clients with noise in the sum.
+        honest_shares: honest clients certain to be in the sum, where noise is divided.
         mu, epsilon, delta: the full release's guarantee, per unit.
         rows: one per statistic.
-        slack: max-divergence between summed shares and post-processed Gaussian noise; the margin covers it.
-        members: panel members, who each add the full noise; else 1.
-        laplace: statistics with their discrete Laplace scale in wire steps, if delta is 0; else empty.
-        levels: rising client counts that a share without opened layers can be sized for; may be empty.
+        slack: max-divergence between summed shares and post-processed Gaussian noise; covered by the margin.
+        members: panel members, each with the full noise; else 1.
+        laplace: statistics with Laplace scales in wire steps, if delta is 0.
+        levels: rising client counts that remaining shares can be sized for; may be empty.
 
     Example:
         >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)
@@ -132,15 +131,15 @@ class Noise:
     def share_sigma(self, segment: Segment) -> float:
         """Return one sample's sigma in grid steps: the full noise, or one client's share.
 
-        The shares of ``honest_shares`` clients sum to variance grid_sigma^2 + 4: the 4 pays for discreteness.
+        ``honest_shares`` shares sum to variance grid_sigma^2 + 4: the 4 pays for discreteness.
         """
         return math.sqrt(self._variance(segment) / self._shares)
 
     def layered_sigmas(self, segment: Segment) -> tuple[float, ...]:
         """Return the sigmas of a share's base and layers, lowest first, in grid steps.
 
-        Their variances sum to :meth:`share_sigma` squared. A share without its j lowest layers is sized for
-        ``levels[j]`` clients.
+        Their squares sum to that of :meth:`share_sigma`. A share without its j lowest layers is sized for ``levels[j]``
+        clients.
         """
         if not self.levels:
             return (self.share_sigma(segment),)
@@ -151,34 +150,31 @@ class Noise:
 
         P(|noise| > z tail_sigma) <= 2 exp(-z^2/2) at z = ``reach``, and for Gaussian noise at every z. Discrete
         Gaussians are sigma-sub-Gaussian (Canonne, Kamath and Steinke 2020, corollary 17), as is their sum; rounding
-        adds a half step to each.
+        adds at most half a step to each.
         """
         if self.pure:
             return laplace_tail(self.scales[segment.statistic], reach)
         return (self.share_sigma(segment) + self.trust.rounding) * math.sqrt(self.trust.draws(clients, self.members))
 
     def released_sigma(self, survivors: int) -> dict[str, float]:
-        """Return a release's noise by statistic, in real units, with ``survivors`` clients in the sum.
-
-        It assumes that all clients removed excess noise; :meth:`sigma_at_levels` does not.
-        """
+        """Return a release's noise by statistic, in real units, if all clients removed excess noise."""
         return {statistic: sigma * self._surplus(survivors) for statistic, sigma in self.sigma.items()}
 
     def most_sigma(self, clients: int) -> dict[str, float]:
-        """Return the largest noise that a release can carry, in real units: all shares, no layer removed."""
+        """Return the largest noise of a release, in real units: all shares, no layer removed."""
         return self.sigma_at_levels([self.levels[0]] * clients) if self.levels else self.released_sigma(clients)
 
     def sigma_at_levels(self, left_for: Iterable[int]) -> dict[str, float]:
-        """Return a release's noise in real units, from the client count that each survivor's share is sized for."""
+        """Return a release's noise in real units, from each survivor's level."""
         surplus = math.sqrt(math.fsum(1 / self._honest(level) for level in left_for))
         return {statistic: sigma * surplus for statistic, sigma in self.sigma.items()}
 
     def released_epsilon(self, survivors: int) -> float:
-        """Return the release's epsilon at the same delta with ``survivors`` *honest* clients' noise in the sum.
+        """Return the release's epsilon at the same delta with ``survivors`` *honest* clients' noise.
 
-        Distributed: ``survivors`` is at least ``honest_shares``. Local: each upload alone keeps the promise. Panel: one
-        member's noise keeps the promise; a reader who knows no member's noise faces all of it. With levels, the noise
-        of the level that this many honest clients reach is in the sum.
+        Distributed: ``survivors`` is at least ``honest_shares``; with levels, the noise of the level they reach counts.
+        Local: each upload alone keeps the promise; the sum hides more. Panel: one member's noise keeps the promise; a
+        reader who knows no member's noise faces all of it.
 
         Raises:
             PlanError: ``survivors`` is not an integer of at least 1.
@@ -191,7 +187,7 @@ class Noise:
         return gaussian_epsilon(self.mu / self._surplus(survivors, survivors + colluders), self.delta)
 
     def _surplus(self, draws: int, clients: int | None = None) -> float:
-        """Return the factor of the noise in a sum of ``clients`` over the guaranteed noise."""
+        """Return the noise of ``draws`` samples over the guaranteed noise."""
         reached = level_at(self.levels, draws if clients is None else clients) if self.levels else 0
         shares = self._honest(reached) if self.levels else self._shares
         return math.sqrt(self.trust.draws(draws, self.members) / shares)
@@ -214,10 +210,10 @@ def calibrate(
     """Compute the minimum noise that keeps the promise, split over the statistics by its shares.
 
     Args:
-        honest_shares: min_survivors - colluders: clients with shares that an attacker neither knows nor can remove; for
-            the distributed model.
-        members: leader and helpers, who each add the full noise; above 1 in the panel model only.
-        levels: ``levels_of`` the cohort, where clients remove excess noise; distributed model only.
+        honest_shares: min_survivors - colluders: clients with shares that an attacker neither knows nor can remove
+            (distributed model).
+        members: leader and helpers, each with the full noise; above 1 in the panel model only.
+        levels: ``levels_of`` the cohort, where clients remove excess noise (distributed model).
 
     Guarantee:
         The release is (epsilon, delta)-DP for the unit and adjacency of ``privacy``; a margin of 2**-40 on both pays
@@ -349,8 +345,8 @@ _BITS = 24  # of a layer's sigma: two machines whose roots differ in the last di
 def levels_of(clients: int, min_survivors: int, colluders: int) -> tuple[int, ...]:
     """Return the client counts that a remaining share can be sized for, ``min_survivors`` to ``clients``.
 
-    With few clients every count is a level. Otherwise each level has a tenth more honest clients than the one below,
-    the second lowest up to 15 % more. A sum between two levels carries that much surplus variance.
+    With few clients every count is a level; else each has a tenth more honest clients than the one below, the second
+    lowest up to 15 % more. Sums between two levels carry that much surplus variance.
 
     Example:
         >>> from privstats.dp.calibration import levels_of
@@ -376,11 +372,11 @@ def level_at(levels: Sequence[int], clients: int) -> int:
 
 
 def layer_sigmas(variance: float, honest: Sequence[int]) -> tuple[float, ...]:
-    """Return the base's sigma, then every layer's, lowest first: one share for the fewest clients.
+    """Return the base's sigma, then every layer's, lowest first.
 
     Args:
-        variance: of all honest shares' noise in a sum together.
-        honest: number of honest shares at each level; rising.
+        variance: of all honest shares' noise in a sum.
+        honest: honest shares at each level; rising.
 
     Guarantee:
         A share without its j lowest layers has a variance of at least ``variance / honest[j]``, because a layer's sigma
@@ -406,8 +402,8 @@ def without_rare(
 
     Args:
         layout: a class schema's; its first segment holds the counts.
-        vector: the lifted noisy vector; int64, flat, grid steps. It is not changed.
-        min_count: minimum number of records; 0 retains every class, also with a negative noisy count.
+        vector: the lifted noisy vector; int64, flat, grid steps; unchanged.
+        min_count: minimum number of records; 0 retains every class.
         parents: for a class, the class that receives its sums.
 
     Example:
@@ -459,7 +455,7 @@ def destinations(rare: Collection[int], parents: Mapping[int, int]) -> dict[int,
 
 
 def noise_copies(classes: int, rare: Collection[int], parents: Mapping[int, int]) -> NDArray[np.int64]:
-    """Return the number of noise vectors that each class carries after the merge, shape ``(classes,)``.
+    """Return the number of noise vectors in each class after the merge, shape ``(classes,)``.
 
     It is 1, plus merged children, and 0 for a suppressed class: the factor on the noise variance of N, A, S and D.
 

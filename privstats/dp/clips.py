@@ -1,6 +1,6 @@
-"""Clip a client's or a person's total contribution to the sums, in the norm defined by the budget's shares.
+"""Clip a client's or a person's total contribution, in the norm defined by the budget's shares.
 
-``encoding`` does the exact arithmetic, after the layout and before the noise. Proof: docs/sensitivity.md, One person.
+``encoding`` does the exact arithmetic before the noise. Proof: docs/sensitivity.md, One person.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from privstats.schema import Schema
 def client_norm(schema: Schema, privacy: Privacy, vector: NDArray[np.int64]) -> float:
     """Return a vector's norm sqrt(sum_s share_s ||v_s||^2 / Delta_s^2), in records.
 
-    Delta_s is the statistic's add-remove sensitivity to one record, so n records have norm at most n; records that
-    cancel or differ have less. Symmetric blocks count with the Frobenius norm.
+    Delta_s is the add-remove sensitivity to one record, so n records have norm at most n; records that cancel or differ
+    have less. Symmetric blocks count with the Frobenius norm.
 
     Example:
         >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)

@@ -1,7 +1,7 @@
 """Compute the exact privacy curve of Gaussian noise, and its inverses.
 
-mu is sensitivity / sigma. ``Guarantee`` bounds every attacker's test. :func:`root` repeats scipy's ``brentq`` bit for
-bit, because importing scipy.optimize is slow.
+mu is sensitivity / sigma. :func:`root` repeats scipy's ``brentq`` bit for bit, because importing scipy.optimize is
+slow.
 """
 
 from __future__ import annotations
@@ -33,15 +33,11 @@ def gaussian_delta(mu: float, epsilon: float) -> float:
     """Return the smallest delta for which mu-GDP implies (epsilon, delta)-DP.
 
     delta = Phi(-eps/mu + mu/2) - e^eps Phi(-eps/mu - mu/2) (Balle and Wang 2018, theorem 8; Dong, Roth and Su 2022,
-    corollary 1). It is evaluated without cancellation as phi(s) (m(s) - m(s + mu)) with s = eps/mu - mu/2 and Mills'
-    ratio m = Phi(-s)/phi(s); for small mu the difference is an integral.
-
-    Args:
-        mu: sensitivity over noise, above 0.
-        epsilon: at least 0.
+    corollary 1), evaluated as phi(s) (m(s) - m(s + mu)) with s = eps/mu - mu/2 and Mills' ratio m = Phi(-s)/phi(s); for
+    small mu the difference is an integral without cancellation.
 
     Raises:
-        PlanError: an argument is out of range.
+        PlanError: mu is not above 0, or epsilon below 0.
 
     Example:
         >>> round(ps.dp.gaussian_delta(mu=1.0, epsilon=1.0), 4)

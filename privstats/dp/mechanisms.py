@@ -1,7 +1,6 @@
 """Draw a release's noise on the flat integer layout: central, distributed, local and a panel's.
 
-A client adds its share before the ring, a panel member adds noise in it, and the server after it and before the centre
-lift.
+A client adds its share before the ring, a panel member in it, and the server after it and before the centre lift.
 """
 
 from __future__ import annotations
@@ -47,7 +46,7 @@ def draw_share(noise: Noise, layout: Layout, rng: Generator, layers: Sequence[Ge
 
     Args:
         rng: the client's secret generator.
-        layers: one separately seeded generator per layer, lowest first, where clients remove excess noise.
+        layers: one separately seeded generator per layer, lowest first.
 
     Guarantee:
         Distributed: with at least ``noise.honest_shares`` such shares from honest clients in it, the sum meets the
@@ -55,7 +54,7 @@ def draw_share(noise: Noise, layout: Layout, rng: Generator, layers: Sequence[Ge
         after each has opened its j lowest layers. Local: this client's upload alone meets the promise.
 
     Raises:
-        ValueError: clients add no noise in this model, or the layers are not those of the noise.
+        ValueError: clients add no noise in this model, or the layers do not fit.
 
     Example:
         >>> from privstats import randomness
@@ -77,8 +76,7 @@ def draw_share(noise: Noise, layout: Layout, rng: Generator, layers: Sequence[Ge
 def draw_layers(noise: Noise, layout: Layout, layers: Sequence[Generator]) -> NDArray[np.int64]:
     """Draw and sum the lowest layers of one client's share: int64, grid steps.
 
-    The client and a server with the layers' seeds get equal integers: a sample depends on its own bits of the seed's
-    stream alone (``samplers``).
+    A server with the layers' seeds gets integers equal to the client's (``samplers``).
 
     Raises:
         ValueError: the noise has fewer layers.

@@ -1,7 +1,4 @@
-"""Choose a plan's numbers: budget shares, and the effect of noise on classes near the minimum count.
-
-No promise depends on these choices.
-"""
+"""Choose a plan's numbers, on which no promise depends: budget shares and the minimum count."""
 
 from __future__ import annotations
 
@@ -28,12 +25,12 @@ def suggested_shares(schema: Schema, mu: float, records: int) -> dict[str, float
     """Return shares of (N, A, B) to *write into* a plan, from the expected signal over noise.
 
     With ``s = n mu / (C sqrt d)``: the defaults up to s = 10, N .02, A .4, B .58 from s = 20 on, linear in log s
-    between; two digits each. Other sets of statistics get their defaults. These are never defaults themselves: a plan
-    without shares must mean the same to every version.
+    between. Other sets of statistics get their defaults. A plan without shares must mean the same to every version, so
+    these are never defaults.
 
     Args:
         mu: Gaussian-DP parameter per record.
-        records: expected number of records; a public number, such as ``cohort.max_records``.
+        records: expected number of records; a public number.
 
     Raises:
         SchemaError: not a schema.
@@ -68,7 +65,7 @@ def optimal_shares(
     log mu^2 is convex in the log precisions; it is minimised numerically from there.
 
     Args:
-        weights: per statistic, in 1 / (its real unit)^2; None weighs all entries alike, which starves the means.
+        weights: per statistic, in 1 / (its real unit)^2; None weighs all entries alike.
 
     Raises:
         PlanError: an unknown adjacency, or not one weight above 0 per statistic.
@@ -130,9 +127,9 @@ def drop_probability(count: float, min_count: float, sigma: float, *, laplace: b
     It is the rate of false drops for count >= min_count, else 1 minus the rate of false keeps. With ``laplace``, for
     delta = 0, the Laplace distribution replaces Phi.
 
-    ``sigma`` is the noise *in the release* on a count, in records: ``release.sigma["N"]`` or
-    ``noise.released_sigma(survivors)["N"]``; 0 means none. Distributed and local noise grows with the survivors; the
-    guaranteed ``noise.sigma["N"]`` is for the fewest and understates the errors.
+    ``sigma`` is the noise *in the release* on a count, in records, ``noise.released_sigma(survivors)["N"]``; 0 means
+    none. In the distributed and local models it grows with the survivors; the guaranteed ``noise.sigma["N"]``
+    understates the errors.
 
     Raises:
         PlanError: an argument is out of range.

@@ -1,7 +1,7 @@
 """State a differential-privacy promise: trust model, unit, adjacency, epsilon and delta.
 
-A promise is independent of the data and fixed before anything is measured. A trust model fixes who draws the noise, in
-how many shares, from which distribution, and who must be trusted; other code reads it from :data:`MODELS`.
+A trust model fixes who draws the noise, in how many shares, from which distribution, and who must be trusted
+(:data:`MODELS`).
 
 Distributed noise is priced as a Gaussian: a sum of discrete Gaussians with 4 grid steps^2 of extra variance is a
 randomised rounding of a continuous Gaussian up to 1e-20 (proof: docs/privacy.md).
@@ -52,16 +52,16 @@ class TrustModel:
 
     Attributes:
         name: as plans and ledgers write it.
-        drawn_by: ``"server"``, once per release; ``"client"``, once per upload; or ``"member"`` of the panel: helpers
-            inside their answer, the leader once per release.
-        trusted: who must do what for the promise to hold, for privacy officers.
+        drawn_by: ``"server"``, once per release; ``"client"``, once per upload; or ``"member"``: helpers in their
+            answer, the leader once per release.
+        trusted: who must do what for the promise, for privacy officers.
         divided: only all honest clients' shares together keep the promise.
         sampler: the distribution of one sample.
-        rounding: maximum excess of a sample over a sub-Gaussian of its sigma, in grid steps.
-        surplus_variance: honest shares' variance above the guaranteed one, in squared grid steps.
+        rounding: maximum excess over a sub-Gaussian of its sigma, in grid steps.
+        surplus_variance: variance above the guaranteed one, in squared grid steps.
         slack: max-divergence per entry from post-processed Gaussian noise.
-        margin: factor on epsilon and delta that covers rounding and slack; see :data:`MARGIN`.
-        impure: why delta = 0 is impossible; empty where it is possible.
+        margin: factor on epsilon and delta for rounding and slack; see :data:`MARGIN`.
+        impure: why delta = 0 is impossible, else empty.
     """
 
     name: Model
@@ -163,8 +163,8 @@ class Privacy:
     Args:
         model: who adds the noise. ``"central"``: the server, after unmasking (it sees the exact sum).
             ``"distributed"``: every client, a share inside the masked sum. ``"local"``: every client, the full noise.
-            ``"panel"``: leader and each helper of ``protocol="split"``, each the full noise; one of them must be
-            honest, and no party sees the exact sum.
+            ``"panel"``: leader and each helper of ``protocol="split"``, each the full noise; one must be honest, and no
+            party sees the exact sum.
         unit: the presence that is hidden: of one ``"record"``, one ``"client"`` with all its records, or one
             ``"person"`` with all rows at one party. A person at p parties has p times mu.
         adjacency: ``"add-remove"`` or ``"replace-one"``; for clients the latter needs a ``PartySchema``.
@@ -175,15 +175,15 @@ class Privacy:
         max_records_per_client: needed with the client unit; the session refuses clients with more. 1 under a
             ``PartySchema``.
         client_clip: optional with the client unit: clip a client's vector to the norm of this many worst-case records,
-            which replaces ``max_records_per_client`` in the sensitivity (``dp.clip_client``).
+            which replace ``max_records_per_client`` in the sensitivity.
         person_clip: needed with the person unit. ``"average"``: a person adds the average of all rows, and intervals
             are possible. A number c: a person's rows together have at most the norm of c worst-case records; c = 1
             served heads best.
-        max_records_per_person: k, needed with a number c, 1 <= c <= k: rows that may count in full. Further rows are
-            admitted, and clipped with the others.
+        max_records_per_person: needed with a number c and at least c: rows that may count in full. Further rows are
+            clipped with them.
 
     Raises:
-        PlanError: a field is out of bounds; the message names the field, its bound and the remedy.
+        PlanError: a field is out of bounds; the message names the remedy.
 
     Example:
         >>> privacy = ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=1.0, delta=1e-5)

@@ -29,8 +29,7 @@ def l1_sensitivity(schema: Schema, statistic: str, adjacency: Adjacency) -> int:
     table (docs/sensitivity.md).
 
     Raises:
-        PlanError: an unknown adjacency, or a statistic without pure epsilon: B and S have an L1 sensitivity of r^2 (d +
-            1) / 2, and such noise makes their heads useless.
+        PlanError: an unknown adjacency, or B or S: an L1 sensitivity of r^2 (d + 1) / 2 makes their heads useless.
         SchemaError: not a schema.
 
     Example:
@@ -77,8 +76,8 @@ _MOVED: Mapping[tuple[str, str], Callable[[Any], int]] = {
 def joint_epsilon(schema: Schema, scales: Mapping[str, float], adjacency: Adjacency) -> float:
     """Return epsilon of releasing the named statistics together with discrete Laplace noise.
 
-    It is ``sum_s Delta_s / b_s`` over L1 sensitivities. In the limit of fine grids one record attains all of them: the
-    flattest one of full length, and under replace-one two of different classes.
+    It is ``sum_s Delta_s / b_s`` over L1 sensitivities, attained in the limit of fine grids by the flattest record of
+    full length, under replace-one by two of different classes.
 
     Args:
         scales: b per released statistic, in wire steps.
@@ -146,11 +145,8 @@ def laplace_mu(schema: Schema, scales: Mapping[str, float], adjacency: Adjacency
 def scales_of(schema: Schema, privacy: Privacy, shares: Mapping[str, float]) -> dict[str, float]:
     """Return scales in wire steps at which the unit costs at most epsilon, split by ``shares``.
 
-    A client of at most m records moves m times as much as one, by the triangle inequality; m copies attain it. A margin
-    covers rounding, and ``sum_s Delta_s / b_s <= epsilon`` is checked in exact fractions.
-
-    Raises:
-        PlanError: as for :func:`l1_sensitivity`.
+    A client of m records moves at most m times as much as one; m copies attain it. A margin covers rounding, and
+    ``sum_s Delta_s / b_s <= epsilon`` is checked in exact fractions.
     """
     moved = {s: unit_l1(schema, privacy, s) for s in shares}
     margin = privacy.trust.margin
@@ -183,11 +179,7 @@ def laplace_tail(scale: float, reach: float) -> float:
 
 
 def pure_shares(schema: Schema, shares: Mapping[str, float] | None) -> dict[str, float]:
-    """Return the parts of a pure epsilon: by default the normalised roots of the default shares.
-
-    Raises:
-        PlanError: as for :func:`checked_shares`.
-    """
+    """Return a pure epsilon's parts: by default the normalised roots of the default shares."""
     if shares is not None:
         return checked_shares(schema, shares)
     roots = {statistic: math.sqrt(share) for statistic, share in default_shares(schema).items()}
@@ -196,11 +188,7 @@ def pure_shares(schema: Schema, shares: Mapping[str, float] | None) -> dict[str,
 
 
 def check_scales(scales: Mapping[str, float]) -> None:
-    """Refuse a scale, in grid steps by statistic, that no sampler can draw.
-
-    Raises:
-        PlanError: naming the statistic.
-    """
+    """Refuse a scale, in grid steps, that no sampler can draw."""
     for statistic, scale in scales.items():
         if scale > MAX_SCALE:
             remedy = "raise its share" if statistic in ("N", "T") else "lower grid_bits"  # counts have their own grid

@@ -1,7 +1,7 @@
 """Compute Gaussian quantiles sigma z to the grid step where sigma is too large for the float64 quantile.
 
 float64 gives z to 2**-50, a quarter of a grid step at sigma = 2**48. Here z is a knot t, a multiple of 2**-10 with an
-exactly known tail, plus a small rest. The result is a proposal with an error bound.
+exact tail, plus a small rest: a proposal with an error bound.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Sample exact integer noise by vectorised inversion: rounded Gaussian, discrete Gaussian and discrete Laplace.
 
-Each sample is a function of its own infinite uniform number: 64 bits from the stream and, if these do not decide, more
-from its own substream. float64 only *proposes*; integer arithmetic decides where its error matters (``exact``). So the
-law is exact, and a stream yields equal samples on every platform.
+Each sample is a function of its own infinite uniform number: 64 bits from the stream and, if needed, more from its own
+substream. float64 only *proposes*; integer arithmetic decides where its error matters (``exact``). So the law is exact,
+and a stream yields equal samples on every platform.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ class _Proposal(NamedTuple):
 
     Attributes:
         values: |X| of all but the doubtful entries.
-        doubtful: indices where ``values`` only starts a search for |X|.
+        doubtful: indices where ``values`` only starts a search.
         one_edge: whether a doubtful |X| is the value or one more.
     """
 
@@ -345,10 +345,7 @@ class _Uniform:
         self._value, self._bits, self._source, self._index = magnitude, 64, source, index
 
     def below(self, law: _Law, k: int) -> bool:
-        """Return whether the uniform is smaller than the law's P(X > k), however close.
-
-        The tail has 64 bits more than the uniform, which often decide its next refinement too.
-        """
+        """Return whether the uniform is smaller than the law's P(X > k), however close."""
         while True:
             bits = self._bits + 64
             edge = law.tail(k, bits)
@@ -368,7 +365,7 @@ class _Uniform:
 
 
 def _decide(law: _Law, uniform: _Uniform, start: int, one_edge: bool) -> int:
-    """Return |X|, the smallest k >= 0 with U >= P(X > k): gallop from the proposal, then halve the gap."""
+    """Return the smallest k >= 0 with U >= P(X > k): gallop from the proposal, then halve the gap."""
     step, above = 1, uniform.below(law, start)
     if one_edge:
         return start + above

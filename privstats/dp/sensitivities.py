@@ -1,9 +1,7 @@
 """Compute exact L2 sensitivities: how far one record, client or person can move the complete release.
 
-A single statistic is the kind's joint formula with one weight. The clip alone bounds a clipped unit; :func:`apart`
-bounds the distance of two. Proofs: docs/sensitivity.md.
-
-A statistic's share of the budget is its part of mu^2 under add-remove, so shares always sum to 1.
+A single statistic is the kind's joint formula with one weight. Proofs: docs/sensitivity.md. A statistic's share of the
+budget is its part of mu^2 under add-remove, so shares sum to 1.
 """
 
 from __future__ import annotations
@@ -27,8 +25,8 @@ def joint_mu(schema: Schema, sigmas: Mapping[str, float], adjacency: Adjacency) 
 
     Args:
         schema: bounds every record: the clip norm R and, for ridge, the target bound Y.
-        sigmas: noise per released statistic in real units. Under a schema with S they may include B and D, for a
-            release with separate noise on them.
+        sigmas: noise per released statistic in real units; with S these may include B and D, for separate noise on
+            them.
 
     Returns:
         mu of one record; under a party schema, of one party.
@@ -155,9 +153,9 @@ def unit_mu(schema: Schema, privacy: Privacy, sigmas: Mapping[str, float], adjac
 def averaged_mu(schema: Schema, sigmas: Mapping[str, float], adjacency: Adjacency) -> float:
     """Return mu of one person who adds the average of the rows' sums, truncated toward zero.
 
-    An average is no longer than its longest row, and truncation only shortens it: add-remove costs as much as one
-    record. The difference of two averages is an average of differences of two rows, so replace-one costs as much as one
-    record, plus truncation of less than one step per entry; :func:`apart` bounds it as well.
+    An average is no longer than its longest row, and truncation shortens it: add-remove costs as much as one record. A
+    difference of averages is an average of differences of two rows, so replace-one costs as much as one record, plus
+    truncation of less than one step per entry; :func:`apart` bounds it as well.
 
     Guarantee:
         Unit: one person with any number of rows at one party. For every kind with sums over records.
@@ -199,8 +197,8 @@ def apart(schema: Schema, statistic: str, adjacency: Adjacency) -> float:
 def default_shares(schema: Schema) -> dict[str, float]:
     """Return shares that serve the heads: N .02, A .85 and .13 over the second moments; ridge G .5, h .48, q .02.
 
-    Minimising the plain squared error instead starves the means, on which classification heads depend most. Ridge
-    regression is flat in the share of G between .3 and .7.
+    Minimising the plain squared error starves the means, on which classification heads depend most. Ridge regression is
+    flat in the share of G between .3 and .7.
 
     Raises:
         SchemaError: not a schema.

@@ -123,7 +123,7 @@ class Refused(Exception):  # noqa: N818  what it says of a certificate
 
 
 def require(held: object, claim: str, why: str) -> None:
-    """Refuse the certificate by the name of the claim."""
+    """Refuse the certificate by the claim's name."""
     if not held:
         raise Refused(f"{claim}: {why}")
 
@@ -210,13 +210,12 @@ def _outcomes(schema: Table) -> int:
 
 
 def _sent(schema: Table) -> str:
-    """Return a schema's letters, in wire order."""
     known = SENT[_row(schema)][0].replace("e", "be" if "balance" in schema else "e")
     return known.replace("N", "NO" if "left_out" in schema else "N") + "fghijkl"[: _outcomes(schema) - 1]
 
 
 def _percent(schema: Table) -> Table:
-    """Return default shares; several outcomes divide one outcome's share."""
+    """Several outcomes divide one outcome's share."""
     percent, several = SENT[_row(schema)][2], Fraction(1, _outcomes(schema))
     if schema["task"] != "effect":
         return percent
@@ -252,7 +251,6 @@ def bound(schema: Table, weights: Mapping[str, Fraction], adjacency: str, held: 
 
 
 def _row(schema: Table) -> str:
-    """Return the name of a schema's rows: its task, or a part of that task's kinds."""
     task = str(schema["task"])
     if task == "effect":
         trial = "probability" in schema and "missing" not in schema  # where no weights are sent
@@ -319,7 +317,7 @@ def _within(schema: Table, w: Table, swap: bool, _: int) -> Any:
 
 
 def _float(number: Any) -> Fraction:
-    """Return the float64 for a decimal in a plan, as a rational."""
+    """A machine computes with the float64 for a plan's decimal."""
     return Fraction(float(number))
 
 
@@ -527,7 +525,7 @@ def _held(schema: Table) -> tuple[str, int, Table]:
 
 
 def _entries(schema: Table, letter: str) -> int:
-    """Return a sum's number of entries; a matrix counts both sides of the diagonal."""
+    """A matrix counts both sides of the diagonal."""
     (cell, *names), (_, places, width) = PRODUCTS[schema["task"]][letter], _held(schema)
     of = names[: 1 if cell == "=" else 3] if letter != "q" else []
     return int(math.prod(width[name] for name in of) * (places if cell else 1))
@@ -558,7 +556,6 @@ def _parts(plan: Table) -> Iterator[tuple[Table, list[tuple[str, str, str]], str
 
 
 def _declared(step: Table, name: str) -> list[Any]:
-    """Return the columns that a map declares; none where it reads numbers."""
     names = step[name] if step["kind"] in ("cells", "levels") and name in step else []
     require(type(names) is list, "plan", "no plan declares so")
     return list(names)
@@ -579,7 +576,6 @@ def _fill(plan: Table) -> Table:
 
 
 def _checked_form(plan: Table) -> Table:
-    """Refuse missing or unknown keys, and values that no plan can have."""
     for table, keys, where in _parts(plan):
         known = {name.rstrip("?"): name.endswith("?") for name, _, _ in keys}
         lacking = [name for name, free in known.items() if not free and name not in table]
@@ -594,7 +590,7 @@ def _checked_form(plan: Table) -> Table:
 
 
 def _fits(name: str, value: Any) -> bool:
-    """Return whether a plan's key can have this value; a key without a row has none."""
+    """Return whether a plan's key can have this value."""
     if name in WHOLE:
         return type(value) is int and WHOLE[name][0] <= value <= WHOLE[name][1]
     if name == "probability" and type(value) is list:
@@ -685,7 +681,7 @@ def _is_range(ends: list[Any]) -> Any:
 
 
 def _cuts(column: Table) -> int:
-    """Return the number of signs that encode a declared column; 0 with a cell per value."""
+    """Return the number of signs of a declared column; 0 with a cell per value."""
     if "values" in column:
         k = len(column["values"])
         return k - 1 if k == 2 or (k and "ordered" in column) else 0
@@ -753,13 +749,11 @@ def _averaged(privacy: Table) -> bool:
 
 
 def _named(privacy: Table) -> Table:
-    """Remove and return the plan's named shares, divided by their sum."""
     parts = privacy.pop("shares") if "shares" in privacy else {}
     return {s: Fraction(part) / sum(parts.values()) for s, part in parts.items()}
 
 
 def _usual(schema: Table) -> dict[str, Fraction]:
-    """Return the shares of a plan that names none."""
     letters, percent = _letters(schema), _percent(schema)
     fixed = {s: Fraction(percent[s]) / 100 if s in percent else ZERO for s in letters}
     others = [s for s in letters if s not in percent] or [max(fixed, key=fixed.__getitem__)]

@@ -95,7 +95,6 @@ def _in_words(row: Dropout) -> str:
 
 
 def _margin(plan: Plan, noise: Noise) -> list[str]:
-    """Compare the noise of a sum over all clients with that of a plan without drop-outs."""
     cohort = plan.cohort
     if cohort.min_survivors == cohort.clients:
         return []

@@ -57,7 +57,6 @@ def _warnings(plan: Plan) -> list[str]:
 
 
 def _proofs(plan: Plan) -> list[str]:
-    """Explain what every client proves of its sums, and how far a liar can still move them."""
     if plan.validity is None or plan.claim is None:
         return []
 
@@ -226,7 +225,6 @@ def _notes(before: Plan, after: Plan, comparable: bool) -> Iterator[str]:
 
 
 def _proved_now(before: Validity | None, after: Validity | None) -> str:
-    """Explain a changed table ``[validity]`` for liars and honest clients."""
     if after is None:
         return "clients prove nothing of their sums any more: one of them that lies can shift the sum by anything"
     level = f"level {after.level!r}, at most {after.most_records} records of one client"

@@ -1,7 +1,7 @@
 """Compute a plan's vector on the wire and under masks, and the savings of coarser grids.
 
-Every grid bit adds two bits to second moments. Entries up to 32 bits are masked in 32-bit lanes, wider ones in 64-bit
-lanes with twice the keystream. Mask times are measured on this machine.
+Every grid bit adds two bits to second moments. Entries above 32 bits are masked in 64-bit lanes with twice the
+keystream.
 """
 
 from __future__ import annotations
@@ -104,7 +104,6 @@ def _time(mask_bytes: int) -> str:
 
 @lru_cache(maxsize=1)
 def _seconds_per_byte() -> float:
-    """Measure masks in 32-bit lanes on this machine: the minimum of three tiles."""
     vector, seconds = Ring(((TILE, 32),)).zeros(), []
     for number in range(3):
         began = time.perf_counter()
@@ -114,7 +113,6 @@ def _seconds_per_byte() -> float:
 
 
 def _coarser(plan: Plan) -> Iterator[GridCost]:
-    """Yield coarser grids until every entry but counts fits 32 bits or the plan is refused."""
     if "grid_bits" not in plan.tables["schema"]:
         return
     for bits in range(plan.schema.grid_bits - 1, _COARSEST - 1, -1):
