@@ -195,7 +195,7 @@ class Peer(Protocol):
         """Return the state, sealed under 32 bytes of ``key``."""
 
     def discard(self) -> None:
-        """End the session, wipe secrets, and call :func:`give_back`."""
+        """End the session, wipe secrets, and call any ``withdraw`` if nothing was sent."""
 
 
 class Aggregator(Protocol):

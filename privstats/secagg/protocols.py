@@ -78,18 +78,17 @@ class AggregatorKind(Protocol):
 
 @dataclass(frozen=True)
 class Machines:
-    """The classes of a protocol's machines, and functions on its messages.
+    """The classes of a protocol's machines, and functions on its messages; optional ones may be None.
 
     Attributes:
         largest_answer: maximum bytes of a peer's message; an engine accepts none larger.
         largest_request: maximum bytes of a server's message; a peer refuses a larger one unhashed.
-        helper, panel, keys: helper machine, run's panel and member's keys; may be None.
+        helper, panel, keys: helper machine, run's panel and member's keys.
         prove_excluded: names an upload that is in no sum and never can be, from ``receipt`` and others' signed
-            statements; may be None.
-        check_opening: refuses a server's first message that a client would not answer; None if clients send first.
-        early: builds from ``(parameters, context, publics)`` the check of a client's one message by its first bytes;
-            may be None.
-        sum_part: sums a deferred part from ``(ring, bodies, openers)``; may be None.
+            statements.
+        check_opening: refuses a server's first message that a client would not answer.
+        early: checks a client's one message by its first bytes; built from ``(parameters, context, publics)``.
+        sum_part: sums a deferred part from ``(ring, bodies, openers)``.
     """
 
     client: PeerKind

@@ -1,7 +1,7 @@
 """The two forms of a roster's file: TOML with keys in hex, and bytes for hundreds of thousands of clients.
 
 The second is ``magic || u32 length of the head || head || keys || names || SHA-256 of all before``. The head is the
-first form's TOML with the number of clients in place of them; a key has 32 bytes; names are lines of UTF-8.
+TOML with the number of clients in place of them; a key has 32 bytes; names are lines of UTF-8.
 """
 
 from __future__ import annotations

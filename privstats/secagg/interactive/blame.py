@@ -119,7 +119,7 @@ def _too_disputed(
 
 
 def _starved(client: int, disputes: Mapping[int, set[int]], failed: Failed, graph: Graph) -> bool:
-    """In version 4 disputes also reduce the clients to mask with."""
+    """Version 4 disputes also reduce the clients to mask with."""
     holders, accusing = _holders(client, disputes, failed, graph)
     quorum, partners = graph.parameters.quorum, len(holders) - len(disputes[client])
     alone = graph.parameters.hybrid and partners < quorum <= len(holders)

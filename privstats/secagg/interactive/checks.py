@@ -144,7 +144,7 @@ def check_proven(survivors: frozenset[int], graph: Graph, index: int, failed: Co
 
     Boxes of ``failed`` did not open. A box that opens is proof: it is keyed by this client's fresh key. An old signed
     advertisement is none: a server that repeats its session name and key could replay it. A neighbour that seals
-    garbage looks identical, so the refusal accuses no client.
+    garbage looks identical, so no client is accused.
     """
     absent = survivors.intersection(failed)
     neighbours = len(survivors.intersection(graph.neighbours(index)))

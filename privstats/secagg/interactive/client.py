@@ -43,15 +43,13 @@ class Client(Uploader):
 
     Args:
         vector: the client's contribution; masking copies it.
-        index: this client's index on the roster.
-        identity: the signing key of that index.
+        identity: the signing key of this index.
         entropy: source of 32 uniform bytes, read once.
-        threads: processors for masks.
         on_upload: called with the masked-vector message's SHA-256 before it is sent, and again if the process was
             killed in between. If it raises, nothing is sent. It makes the client :attr:`charged`.
         only: the one list of survivors that the client signs.
         whole: in version 4, sign no list with clients in dispute with this one; ``only`` implies it.
-        noise_root: with levels, the 32 secret bytes that seeded the vector's noise layers.
+        noise_root: with levels, 32 secret bytes that seeded the vector's noise layers.
 
     Raises:
         LocalProtocolError: arguments do not fit the parameters, or a graph that is not complete has no numbered roster.
@@ -197,8 +195,8 @@ class Client(Uploader):
     def receive(self, data: bytes | bytearray | memoryview) -> list[tuple[str, bytes]]:
         """Process one server message and return ``[("server", bytes)]``, or an empty list.
 
-        An abort wipes this client and sets :attr:`ended`. A repeat of the last answered message gets identical bytes,
-        also after the end; an earlier one gets no answer.
+        An abort wipes this client. A repeat of the last answered message gets identical bytes, also after the end; an
+        earlier one gets no answer.
 
         Raises:
             RemoteProtocolError: the message is damaged, too large or late (the state is unchanged), or the server broke

@@ -2,15 +2,15 @@
 
 A client deals two random polynomials, g and f; g(0) keys its self-mask. A pair's secret is the lower client's f at the
 upper's point: the upper holds it as its share, and t others can reconstruct it. Where the upper vanishes, the server
-follows the lower's *link*, the pair's seed under a pad from the upper's f. No key is shared, a dealing needs no group
-operation, and X25519 alone opens nothing.
+follows the lower's *link*, the pair's seed under a pad from the upper's f. No key is shared, and X25519 alone opens
+nothing.
 
 Degrees are proved as in version 3, by z = u + e f with blinds that are used once; the challenge is a hash of
-commitments alone. No further proof is needed, because a verified share *is* the pair's secret. A dealing that passes
-the test falsely can end a session but cannot change a sum.
+commitments. A verified share *is* the pair's secret. A dealing that passes the test falsely can end a session but
+cannot change a sum.
 
 Coefficients and blinds depend on the transcript, so a copied client deals different polynomials in another session.
-Encapsulations are random: a repeated step yields different ciphertexts and keys.
+Encapsulations are random: a repeated step yields different ciphertexts.
 """
 
 from __future__ import annotations

@@ -1,10 +1,9 @@
 """Wire messages of the interactive protocol: strict types, with sizes checked before parsing.
 
-A message is ``version || msgpack array || tag``; the channel encrypts most after the session. ``reply_to`` is the
-SHA-256 of the answered message.
+A message is ``version || msgpack array || tag``. The channel encrypts all after the session field, except in openings,
+advertisements, masked vectors and aborts. ``reply_to`` is the SHA-256 of the answered message.
 
-Signed, hashed and authenticated statements each have their own label. Their fields are of fixed length or come last, so
-no two statements share an encoding.
+Statements each have their own label; their fields are of fixed length or come last, so no two share an encoding.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ class Receipt:
 
     Attributes:
         transcript: hash of session and advertisements.
-        index: the client's index on the roster.
+        index: the client's roster index.
         upload: the masked-vector message's SHA-256.
     """
 

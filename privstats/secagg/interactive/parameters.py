@@ -45,8 +45,8 @@ class Parameters:
         ring: the group of the summed vectors.
         plan_digest: 32 bytes of everything else agreed on.
         server_may_lie: the promise covers a server that chooses who drops out; not in a sparse graph.
-        levels: survivor counts that remaining noise can be sized for; empty without layers.
-        key_agreement: ``"x25519"`` is version 3 of the protocol, ``"mlkem768-x25519"`` version 4.
+        levels: survivor counts that remaining noise can be sized for.
+        key_agreement: ``"x25519"``, version 3, or ``"mlkem768-x25519"``, version 4.
 
     Raises:
         PlanError: the numbers contradict each other.

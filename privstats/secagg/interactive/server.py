@@ -51,9 +51,8 @@ class Server(ServerSteps):
     Args:
         identity: the roster's ``server`` key, which signs the opening and any abort.
         entropy: source of 64 uniform bytes, for session name and session key.
-        threads: processors for masks.
         noise_due: the sum needs noise before publication; ``engines.journal`` allows one sample.
-        whole: clients sign no list with clients that they dispute with, so no dispute may remain.
+        whole: clients sign no list with own disputes, so no dispute may remain.
 
     Raises:
         LocalProtocolError: roster, identity and parameters do not fit together, or the roster must be numbered.

@@ -154,7 +154,7 @@ class ServerSteps(Exclusive):
 
     @property
     def _unproven(self) -> Failed:
-        """In version 4 both sides of a dispute prove nothing."""
+        """Version 4 counts both sides of a dispute as unproven."""
         return both_sides(self._state.failed) if self.parameters.hybrid else self._state.failed
 
     @property

@@ -68,14 +68,14 @@ _NONE_YET = Advertise(bytes(32), 0, bytes(32), bytes(32), bytes(32), bytes(64))
 
 
 class ClientState(HiddenRepr, Struct):
-    """A client's state.
+    """A client's state; ``vector`` and ``faults`` are for sealing only.
 
     ``held`` maps an owner to its two shares; ``dealers`` are the neighbours it masked with. ``answered`` hashes
     answered messages, the last with ``answer``. ``upload`` is the masked-vector message's hash, ``uploaded`` that hash
     once it may be sent; ``charged`` requires ``on_upload`` first. ``agreement`` maps a signer to ``survivors`` and its
-    signature, after the end. ``noise_root`` opens all noise layers. ``only`` is the one list that may be signed;
-    ``whole`` forbids lists with own disputes. In version 4 the server shares ``kem_secret``, and ``refused`` could not
-    use this client's dealing. ``vector`` and ``faults`` are for sealing only.
+    signature. ``noise_root`` opens all noise layers. ``only`` is the one list that may be signed; ``whole`` forbids
+    lists with own disputes. In version 4 the server shares ``kem_secret``, and ``refused`` could not use this client's
+    dealing.
     """
 
     root: bytearray
@@ -112,9 +112,9 @@ class ServerState(HiddenRepr, Struct):
     ``asked`` are the step's clients, ``expected`` those without an answer. ``heard`` holds each accepted message's
     sender and last bytes, a tag or signature. ``inboxes`` has boxes by receiver; ``places`` locates those in a journal,
     by sender. ``failed`` maps a client to the owners of shares that it could not use; ``dealers`` continued after that.
-    ``listed`` is this step's bitmap. ``agreement``, which stays after the end, maps a client to survivor list and
-    signature. ``openings`` maps a client to the value that opens noise layers, ``commitments`` to its chain's lowest
-    value. ``links`` has version 4's links, by sender and owner. With ``whole`` clients sign no list with own disputes.
+    ``listed`` is this step's bitmap. ``agreement`` maps a client to survivor list and signature, also after the end.
+    ``openings`` maps a client to the value that opens noise layers, ``commitments`` to its chain's lowest value.
+    ``links`` has version 4's links, by sender and owner. With ``whole`` clients sign no list with own disputes.
     """
 
     secret: bytearray

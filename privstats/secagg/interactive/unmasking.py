@@ -27,7 +27,7 @@ T = TypeVar("T")
 
 
 def require_shares(state: ServerState, graph: Graph) -> None:
-    """Require enough shares of every secret without a revealing owner."""
+    """Require enough shares of every secret that its owner did not reveal."""
     for owner in (*_silent(state), *_vanished(state)):
         _enough(owner, state, graph)
 

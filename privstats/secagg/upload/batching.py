@@ -30,7 +30,7 @@ class ReportBatches:
     """Batches of one leader's reports.
 
     Args:
-        state: the leader's; this class maintains its ``open``, ``parts`` and ``closed``.
+        state: the leader's; this class maintains ``open``, ``parts`` and ``closed``.
         boxes: returns a report's boxes, read back if shelved.
     """
 

@@ -36,12 +36,10 @@ class Client(Uploader):
 
     Args:
         vector: the client's contribution; masking copies it.
-        index: this client's index on the roster.
-        identity: the signing key of that index.
+        identity: the signing key of this index.
         roster: all parties' public identities, or their digest's 32 bytes.
         panel: leader and helpers, by the identities that the plan names.
         entropy: source of 32 uniform bytes, read once.
-        threads: processors for masks.
         on_upload: called with :attr:`upload` before the report is sent, and again if the process was killed in between.
             If it raises, nothing is sent. It makes the client :attr:`charged`.
         allow_reproducible: accept a reproducible ``entropy``: in tests.

@@ -41,7 +41,6 @@ class Helper(Exclusive):
         panel: leader and helpers, by the identities that the plan names.
         noise: where required, draws a ring vector from 32 secret bytes, derived from box key and answered list: one
             list has one sample.
-        threads: processors for keystreams.
         allow_reproducible: accept keys from a reproducible generator: in tests.
 
     Raises:
@@ -295,7 +294,7 @@ class Helper(Exclusive):
         return messages.encode(messages.ProvedChecked(self._context, message.part, bitmap, answers, signature))
 
     def _answers(self, scheme: ProvingScheme, message: messages.ProvedBatch, bitmap: bytes) -> Iterator[bytes]:
-        """One batch and so one rho per report, ever."""
+        """Each proof is answered from one batch only: one rho per report, ever."""
         entries = checks.entries_of(message, self.parameters)
         for place in sorted(wire.members(bitmap, len(entries))):
             entry = entries[place]

@@ -23,8 +23,8 @@ class HelperKeys(Exclusive):
         entropy: source of 32 uniform bytes, read once.
 
     Attributes:
-        offer: the box key's public half, signed.
-        reproducible: the generator was reproducible; machines refuse it unless ``allow_reproducible``.
+        offer: the signed public half.
+        reproducible: machines refuse such keys unless ``allow_reproducible``.
 
     Raises:
         LocalProtocolError: no such place, the run has no name, or the end has passed.

@@ -1,7 +1,6 @@
 """The leader machine of an upload: it collects reports, queries the helpers, and unmasks the one sum.
 
-It has no clock, socket, global or randomness, and stores one running sum and unanswered bodies or their journal places.
-Clients and helpers can shift the sum, but it is always a sum.
+It has no clock, socket, global or randomness. Clients and helpers can shift the sum, but it is always a sum.
 """
 
 from __future__ import annotations

@@ -184,7 +184,7 @@ class Panel:
         return time.time() >= self.until
 
     def require_open(self) -> None:
-        """Raise ``LocalProtocolError`` if a box key has ended: its boxes no longer open."""
+        """Raise ``LocalProtocolError`` if a box key has ended: its member can open no more boxes."""
         if self.ended:
             raise LocalProtocolError(
                 "the box keys of this run have ended, so nothing is sealed to them: set this machine's clock if it is "
@@ -199,11 +199,11 @@ class Panel:
         """Return the run's context, after all possible checks.
 
         Args:
-            roster: the roster; at a client its digest suffices, without a check of members.
+            roster: at a client its digest suffices, without a check of members.
 
         Raises:
-            LocalProtocolError: the panel has another number of helpers, an offer is for other parameters or another
-                roster, a member is also a client, the leader is not the roster's server, or the run has no proper name.
+            LocalProtocolError: another number of helpers, an offer for other parameters or another roster, a member
+                that is also a client, another leader than the roster's server, or no proper run name.
         """
         if self.helpers != parameters.helpers:
             raise LocalProtocolError(f"the parameters name {parameters.helpers} helpers, the panel {self.helpers}")

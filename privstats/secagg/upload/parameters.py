@@ -36,12 +36,12 @@ class UploadParameters:
         colluders: clients *of the full roster* that may work with leader and helpers; silent ones count, as the leader
             picks the reports.
         helpers: parties in addition to the leader, h.
-        tolerated: helpers that may work with the leader; all but one.
-        protocol: the masking scheme; always ``"split"``.
-        ring: the ring of the summed vectors.
+        tolerated: helpers that may work with the leader: all but one.
+        protocol: always ``"split"``.
+        ring: of the summed vectors.
         plan_digest: 32 bytes of everything else agreed on.
         noisy_helpers: every helper adds noise, so no party sees the exact sum.
-        claim: what every report proves; None without proofs.
+        claim: what every report proves, or None.
         key_agreement: ``"x25519"`` or ``"mlkem768-x25519"``, for boxes.
 
     Raises:

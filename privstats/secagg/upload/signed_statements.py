@@ -114,7 +114,7 @@ def revealed_statement(context: bytes, place: int, roll: bytes, digest: bytes) -
 
 
 def abandoned_statement(context: bytes, place: int) -> bytes:
-    """Return what a helper signs after destroying its unused box key."""
+    """Return what a helper signs after destroying its box key without an answer."""
     return prefix("abandoned") + context + bytes([place])
 
 
