@@ -1,7 +1,6 @@
 """Compute tail probabilities of the rounded and discrete Gaussian and the discrete Laplace law in integers.
 
-``samplers`` calls these slow functions for the few samples that float64 cannot decide. A fixed-point number with b bits
-is an int in units of 2**-b; results are within ERROR units of exact.
+A fixed-point number with b bits is an int in units of 2**-b; results are within ERROR units of exact.
 """
 
 from __future__ import annotations
@@ -100,7 +99,6 @@ def gaussian_delta_bounds(mu: Fraction, epsilon: Fraction) -> tuple[Fraction, Fr
 
 
 def _upper_tail(t: Fraction, bits: int) -> int:
-    """Return Q(t) for any t, within ERROR units."""
     tail = gaussian_tail(abs(t), bits)
     return tail if t >= 0 else (1 << bits) - tail
 

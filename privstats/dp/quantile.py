@@ -121,7 +121,6 @@ def position_of(magnitude: Integers, sigma: float) -> Position:
 
 
 def _leading(numbers: Floats) -> Integers:
-    """Return exponent and first twelve mantissa bits of positive numbers as one integer."""
     return numbers.view(np.int64) >> _PREFIX
 
 

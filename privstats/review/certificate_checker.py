@@ -410,7 +410,6 @@ def _exchanged(g: Fraction, h: Fraction, q: Fraction) -> Fraction:
 
 
 def _sums(schema: Table, records: list[Table]) -> dict[str, Counter[Any]]:
-    """Sum a data set in wire steps: integers by letter and index."""
     out: dict[str, Counter[Any]] = {letter: Counter() for letter in _sent(schema)}
     match schema["task"]:
         case "counts":
@@ -590,7 +589,6 @@ def _checked_form(plan: Table) -> Table:
 
 
 def _fits(name: str, value: Any) -> bool:
-    """Return whether a plan's key can have this value."""
     if name in WHOLE:
         return type(value) is int and WHOLE[name][0] <= value <= WHOLE[name][1]
     if name == "probability" and type(value) is list:

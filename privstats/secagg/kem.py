@@ -1,7 +1,7 @@
 """Encapsulate with ML-KEM-768 (FIPS 203), and combine its secret with that of X25519.
 
 Both secrets and the ciphertext go into one derivation, so the keys are secret while one of the two schemes is secure. A
-changed ciphertext decapsulates to another secret without an error (implicit rejection); then the message does not open.
+changed ciphertext decapsulates to another secret (implicit rejection); then the message does not open.
 """
 
 from __future__ import annotations

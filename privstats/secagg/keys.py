@@ -1,9 +1,7 @@
 """Identities, and the derivation of keys from shared secrets.
 
-Ed25519 signs, X25519 agrees, HKDF-SHA256 derives; each derived key has its own label and one purpose.
-
-A machine's state is sealed under the caller's key, and bound to role, parameters, roster and index. Sealing does not
-prevent the reuse of an old copy: a store must replace it.
+Each derived key has its own label and one purpose. A machine's state is sealed under the caller's key, and bound to
+role, parameters, roster and index. Sealing does not prevent the reuse of an old copy: a store must replace it.
 """
 
 from __future__ import annotations

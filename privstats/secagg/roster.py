@@ -1,7 +1,7 @@
 """The roster: the keys of clients and server and the name of the run.
 
-Its digest goes into every signature and key; names are in no digest. People compare thirty digits of scrypt over the
-digest: its author may choose both of two rosters, and short digits of a fast hash would let them search for a pair.
+Its digest goes into every signature and key; names are in no digest. People compare thirty digits of scrypt over it:
+its author may choose two rosters, and short digits of a fast hash would let them search for a pair.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Integers modulo the order of Curve25519, and proofs that one is a public key's private key.
 
 A key pair is an X25519 and an Ed25519 pair at once, as in XEdDSA, so a Schnorr proof over it *is* an Ed25519 signature
-that ``cryptography`` verifies. No group operation is implemented here. Arithmetic on Python's integers does not run in
-constant time.
+that ``cryptography`` verifies. Arithmetic on Python's integers does not run in constant time.
 """
 
 from __future__ import annotations
@@ -192,7 +191,6 @@ def checks(holders: int, coefficients: Sequence[int], first: int = 0) -> list[in
 
 @lru_cache(maxsize=256)
 def _at_zero(points: tuple[int, ...]) -> list[int]:
-    """Return each point's Lagrange coefficient at 0."""
     product = prod(points)
     gaps = (x * prod(y - x for y in points if y != x) for x in points)
     return [product * pow(gap, -1, ORDER) % ORDER for gap in gaps]

@@ -1,7 +1,7 @@
 """Define the wire format that all protocols share: labels, bitmaps, headers, size limits and refusals.
 
 A message is ``version || msgpack array``; its first elements are its type and its session's 32 bytes. Every hash,
-signature and derived key has a label of purpose and version.
+signature and key has a label of purpose and version.
 """
 
 from __future__ import annotations

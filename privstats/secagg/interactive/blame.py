@@ -140,7 +140,6 @@ def _suspect(owner: int, disputes: Mapping[int, set[int]], failed: Failed, graph
 
 
 def _holders(owner: int, here: Collection[int], failed: Failed, graph: Graph) -> tuple[list[int], list[int]]:
-    """Return the owner's holders, and those with unusable shares."""
     holders = [holder for holder in graph.neighbours(owner) if holder in here]
     return holders, [holder for holder in holders if owner in failed.get(holder, ())]
 

@@ -4,8 +4,8 @@ A wipe overwrites the root, which alone is ever serialised, sealed. A resumed cl
 key encrypts two different messages.
 
 The channel has one key per message, from the client's signed box key and the server's signed session key: no third
-party can read, change or forge a message. The masked vector is authenticated only: it is uniform to any party without
-the masks. The channel does not restrict the server; the client's checks do.
+party can read, change or forge a message. The masked vector is only authenticated: it is uniform to any party without
+the masks. The client's checks restrict the server, not the channel.
 """
 
 from __future__ import annotations

@@ -276,7 +276,6 @@ Wire: TypeAlias = ClientMessage | ServerMessage
 
 
 def _limits(parameters: Parameters) -> dict[type[msgspec.Struct], int]:
-    """Return each message type's exact maximum size in bytes."""
     k, n = parameters.neighbours, parameters.clients
     index, neighbours = _index(n - 1), _array(k) + k * _index(n - 1)
     names = index + _bytes(HASH_BYTES)  # sender and reply_to

@@ -204,7 +204,6 @@ class Server(ServerSteps):
             del self._private, self._kem  # they could still decrypt a recording of the session
 
     def _receivers(self, owner: int) -> tuple[int, ...]:
-        """Return the neighbours of ``owner`` that advertised, in order."""
         if owner not in self._receivers_cache:
             adverts = self._state.adverts
             self._receivers_cache[owner] = tuple(other for other in self._graph.neighbours(owner) if other in adverts)

@@ -1,8 +1,7 @@
 """Handle the server's messages: expected senders, repeats, closing of steps, and saved states.
 
 Boxes of shares dominate the state: 1,168 n k bytes with n clients, k neighbours and ML-KEM-768. Above ``SHELVED_ABOVE``
-clients a journal stores each ``Share`` once, in its log alone; a server resumed there reads all back before it sends a
-box.
+clients only a journal's log has them; a resumed server reads all back before it sends a box.
 """
 
 from __future__ import annotations

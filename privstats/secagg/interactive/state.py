@@ -1,6 +1,6 @@
 """The steps of the protocol, and the two machines' states between messages.
 
-All client secrets are in ``root`` and ``noise_root``; the server's state holds nothing that would unmask a client.
+All client secrets are in ``root`` and ``noise_root``; the server's state would unmask no client.
 """
 
 from __future__ import annotations

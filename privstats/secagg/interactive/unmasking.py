@@ -78,7 +78,6 @@ def _advert(client: int, state: ServerState) -> Advertise:
 
 
 def _enough(owner: int, state: ServerState, graph: Graph) -> list[tuple[int, bytes]]:
-    """Return exactly ``threshold`` points and shares of the owner's secret."""
     threshold = graph.parameters.threshold
     shares = list(islice(_shares_of(owner, state.answers, graph), threshold))
     if len(shares) < threshold:

@@ -227,7 +227,6 @@ def check_batch(
 
 
 def _columns(message: messages.Batch | messages.ProvedBatch, parameters: UploadParameters) -> list[tuple[bytes, int]]:
-    """Return a batch's columns and row widths, in the order of :class:`Entry`."""
     columns = [
         (message.encs, parameters.suite.head_bytes),
         (message.proofs, messages.proof_bytes(parameters)),

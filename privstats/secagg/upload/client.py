@@ -1,6 +1,6 @@
 """The client machine of an upload: it sends one report and receives no message.
 
-It has no socket or global, and reads the clock only for box keys' ends. It trusts only its arguments.
+It has no socket or global, reads the clock only for box keys' ends, and trusts only its arguments.
 """
 
 from __future__ import annotations
@@ -224,7 +224,6 @@ class Client(Uploader):
         return client
 
     def _report(self) -> tuple[bytes, bytes]:
-        """Return the report and its signed statement."""
         if self._vector is None:
             raise LocalProtocolError("the saved state holds no vector to send")
         hidden = self._scheme.cover(self._vector, self._state.root, self.index)

@@ -1,7 +1,7 @@
 """Let other processes sum settled parts for the leader.
 
 A part is settled when every helper has answered it; its senders are then fixed. The journal stores its messages until
-the sum arrives, so a lost sum can be recomputed.
+the sum arrives.
 """
 
 from __future__ import annotations

@@ -154,7 +154,6 @@ class Leader(DeferredSums):
         return Outbox() if following is None else self._outbox({place: following})
 
     def _settle(self, number: int, part: Part) -> None:
-        """Each rejected report becomes a fault."""
         state = self._state
         for place in sorted(part.bitmaps):
             for sender in part.heads.keys() - accepted_by(part, place):

@@ -243,7 +243,6 @@ def proof_bytes(parameters: UploadParameters) -> int:
 
 
 def _limits(parameters: UploadParameters) -> dict[type[Struct], int]:
-    """Return each message type's exact maximum size in bytes."""
     n, h, size = parameters.clients, parameters.helpers, parameters.ring.wire_bytes
     sender, part, count = _index(n - 1), _index(n - 1), min(n, parameters.most_in_part)
     seal, bitmap = _bytes(SIGNATURE_BYTES), _bytes((n + 7) // 8)

@@ -121,7 +121,7 @@ def _abandoned(view: memoryview, place: int, run: _Run) -> dict[int, bytes]:
 
 
 def _listed(view: memoryview, place: int, run: _Run) -> dict[int, bytes]:
-    """Return the reports on a helper's one list; none if it gave no answer."""
+    """A helper that gave no answer has an empty list."""
     if not messages.is_kind(view, messages.Listed):
         return _abandoned(view, place, run)
     message = messages.decode(view, messages.Listed, run.parameters, run.context)
@@ -129,7 +129,6 @@ def _listed(view: memoryview, place: int, run: _Run) -> dict[int, bytes]:
 
 
 def _name_of(report: bytes, run: _Run) -> tuple[bytes, int]:
-    """Return the ledger's name for a report, and its sender."""
     view = wire.view_of(report)
     signed = "report" if run.parameters.claim is None else "proved-report"
     beginning = statements.prefix(signed) + run.context

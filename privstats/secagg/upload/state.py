@@ -1,7 +1,6 @@
 """The steps of an upload, and the sealable states of client and leader between messages.
 
-All client secrets are in ``root``; the leader's box key is in ``private``. A helper's journal is its list of received
-messages.
+All client secrets are in ``root``; the leader's box key is in ``private``.
 """
 
 from __future__ import annotations
