@@ -129,9 +129,9 @@ def _starved(client: int, disputes: Mapping[int, set[int]], failed: Failed, grap
 def _suspect(owner: int, disputes: Mapping[int, set[int]], failed: Failed, graph: Graph) -> bool:
     """Return whether one owner's lie explains several reports, and only t good holders remain.
 
-    If it and one more client vanished, too few shares would arrive. One liar cannot cast suspicion on an honest client,
-    because one accuser would be honest; two can. So it is removed only if enough clients remain that one more may
-    vanish.
+    If that owner and one more client vanished, too few shares would arrive. One liar cannot cast suspicion on an honest
+    client, because one accuser would be honest; two can. So the owner is removed only if enough clients remain that one
+    more may vanish.
     """
     holders, accusing = _holders(owner, disputes, failed, graph)
     explains = len(accusing) > 1 and all(disputes[holder] == {owner} for holder in accusing)

@@ -5,7 +5,7 @@ key encrypts two different messages.
 
 The channel has one key per message, from the client's signed box key and the server's signed session key: no third
 party can read, change or forge a message. The masked vector is only authenticated: it is uniform to any party without
-the masks. The client's checks restrict the server, not the channel.
+the masks. The channel does not restrict the server; the client's checks do.
 """
 
 from __future__ import annotations

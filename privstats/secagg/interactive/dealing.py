@@ -120,7 +120,7 @@ def shares_in(values: Values) -> bytes:
 def verified(
     commitments: bytes, responses: bytes, proofs: bytes, *, advert: Advertise, transcript: bytes, weights: Sequence[int]
 ) -> Public:
-    """Check both responses' degree < t and advertised keys; return the public part.
+    """Check that responses have degree < t and prove both advertised keys; return the public part.
 
     Args:
         commitments, responses: a pair per neighbour.

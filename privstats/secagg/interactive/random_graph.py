@@ -26,7 +26,7 @@ class FailureBounds:
     Attributes:
         connectivity: honest survivors split into groups with separable sums.
         privacy: a client's neighbours include enough colluders to reconstruct both its secrets.
-        liveness: a secret has fewer than t shares despite no unplanned dropouts: no sum.
+        liveness: no sum, as a secret has fewer than t shares although no more clients vanish than planned.
         lying_server: as connectivity, if the server sees the graph before choosing who "drops".
     """
 

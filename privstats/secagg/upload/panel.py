@@ -118,8 +118,8 @@ class Panel:
     """Leader and helpers of one run.
 
     Args:
-        identities: the Ed25519 keys that the *plan* names, the leader's first. Never use an offer's: a leader that
-            forges the panel controls every helper, and reads every vector.
+        identities: the Ed25519 keys that the *plan* names, the leader's first. Never copy them from an offer: a leader
+            that forges the panel controls every helper, and reads every vector.
         offers: one per place, in any order, from any source.
 
     Raises:
