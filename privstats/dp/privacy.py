@@ -60,7 +60,7 @@ class TrustModel:
         rounding: maximum excess over a sub-Gaussian of its sigma, in grid steps.
         surplus_variance: variance above the guaranteed one, in squared grid steps.
         slack: max-divergence per entry from post-processed Gaussian noise.
-        margin: factor on epsilon and delta for rounding and slack; see :data:`MARGIN`.
+        margin: factor on epsilon and delta; see :data:`MARGIN`.
         impure: why delta = 0 is impossible, else empty.
     """
 
@@ -177,8 +177,7 @@ class Privacy:
         client_clip: optional with the client unit: clip a client's vector to the norm of this many worst-case records,
             which replace ``max_records_per_client`` in the sensitivity.
         person_clip: needed with the person unit. ``"average"``: a person adds the average of all rows, and intervals
-            are possible. A number c: a person's rows together have at most the norm of c worst-case records; c = 1
-            served heads best.
+            are possible. A number c: a person's rows together have at most the norm of c worst-case records.
         max_records_per_person: needed with a number c and at least c: rows that may count in full. Further rows are
             clipped with them.
 

@@ -51,10 +51,9 @@ def seal(public: bytes, ephemeral: bytes, content: bytes | bytearray | memoryvie
 
 
 def seal_into(out: memoryview, enc: bytes, keys: Schedule, content: Iterable[memoryview]) -> None:
-    """Write a sealed box of all pieces to ``out``, with the results of :func:`towards`.
+    """Write a sealed box of all pieces to ``out``, which has its exact size.
 
-    Raises:
-        ValueError: ``out`` has a wrong size.
+    ``enc`` and ``keys`` are the results of :func:`towards`.
     """
     encryptor = Cipher(algorithms.AES256(keys.key), modes.GCM(keys.nonce)).encryptor()
     place = len(enc)

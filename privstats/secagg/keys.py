@@ -68,7 +68,6 @@ class Identity:
 
         Args:
             path: the file; only its owner may have access (mode 0600 or less).
-            passphrase: decrypts an encrypted file.
 
         Raises:
             LocalProtocolError: the file cannot be read, others can read it, it holds something else, or the passphrase
@@ -107,7 +106,7 @@ class Identity:
 
         Raises:
             LocalProtocolError: as for :meth:`load` and :meth:`save`, or no passphrase.
-            PrivstatsError: the file cannot be written; it stays as it was.
+            PrivstatsError: the file cannot be written, and is unchanged.
 
         Example:
             >>> ulm = ps.secagg.Identity.generate(os.urandom)

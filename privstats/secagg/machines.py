@@ -141,7 +141,7 @@ class StepStatus:
         step: the step that collects answers.
         answered: clients with an accepted answer, in order.
         waiting_for: clients without one, in order.
-        abort: why closing now would yield no sum, else None; only unmasking detects bad shares.
+        abort: why closing now yields no sum, else None; only unmasking detects bad shares.
     """
 
     step: str

@@ -29,8 +29,7 @@ def check_names(names: Iterable[str], clients: int) -> tuple[str, ...]:
     """Check the clients' readable names, and return them as a tuple.
 
     Raises:
-        LocalProtocolError: neither one name each nor none, or a name is not of 1 to 64 printable characters or appears
-            twice.
+        LocalProtocolError: not one name each or none, or not 1 to 64 printable characters, or a duplicate.
     """
     if isinstance(names, str | bytes) or not isinstance(names, Iterable):
         raise LocalProtocolError(f"names must be a list of texts, one per client, got {type(names).__name__}")
@@ -72,9 +71,9 @@ class Roster:
     Args:
         publics: the clients' Ed25519 public keys, 32 bytes each.
         server: the server's Ed25519 public key, the only one that opens or aborts.
-        run: up to 64 bytes that name this aggregation, used once; a signature of another run is invalid here. A sparse
-            graph needs the name of :meth:`numbered`, which no party chooses; in the complete graph every client checks
-            which clients take part.
+        run: up to 64 bytes that name this aggregation, used once; a signature of another run is invalid here. A graph
+            that is not complete needs the name of :meth:`numbered`, which no party chooses; in the complete one every
+            client checks which clients take part.
         names: the clients' readable names, one each, or none; in no digest.
 
     Attributes:
@@ -176,10 +175,7 @@ class Roster:
             raise LocalProtocolError(f"the identity is not the one at place {index} of the roster")
 
     def renewed(self, entropy: Entropy = os.urandom) -> Roster:
-        """Return these parties' next run: the next number, or 16 random bytes.
-
-        Args:
-            entropy: source of the random bytes; a numbered roster needs none.
+        """Return these parties' next run: the next number, or 16 random bytes of ``entropy``.
 
         Raises:
             LocalProtocolError: no next number, or too few bytes.

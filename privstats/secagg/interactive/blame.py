@@ -41,8 +41,8 @@ def tolerance(parameters: Parameters, *, whole: bool = False) -> int:
 
     A dispute is between an owner and a holder that could not use the owner's shares; one of them is lying. A client
     with more disputes than there are liars is lying. The maximum is max(1, colluders) in the complete graph, else half
-    of a neighbourhood's spare shares, at least 1. In version 4's random graphs it is what the bounds allow for; with
-    ``whole`` lists 0.
+    of a neighbourhood's spare shares, at least 1. In version 4 it is what a random graph's bounds allow for, and 0 with
+    ``whole`` lists.
     """
     if whole and parameters.hybrid:
         return 0

@@ -24,8 +24,8 @@ class Graph:
     """The neighbours of every client, in increasing order.
 
     Raises:
-        LocalProtocolError: the roster does not fit, or the graph is sparse and the roster not numbered: another run's
-            advertisements could go unnoticed in its distant part.
+        LocalProtocolError: the roster does not fit, or the graph is not complete and the roster not numbered: another
+            run's advertisements could go unnoticed in its distant part.
     """
 
     parameters: Parameters

@@ -53,7 +53,6 @@ def prove_excluded(
     Args:
         report: the client's own ``client.receipt``.
         statements: by client, its signed list and signature (``client.agreement``), from any source.
-        panel: None: this protocol has none.
 
     Raises:
         LocalProtocolError: the statements do not prove it, or the graph is not complete.

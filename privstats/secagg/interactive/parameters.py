@@ -42,7 +42,6 @@ class Parameters:
         min_survivors: minimum number of clients in a revealed sum.
         colluders: clients that may work with the server and learn only the sum.
         neighbours: clients that each client exchanges masks with, k.
-        ring: the group of the summed vectors.
         plan_digest: 32 bytes of everything else agreed on.
         server_may_lie: the promise covers a server that chooses who drops out; not in a sparse graph.
         levels: survivor counts that remaining noise can be sized for.

@@ -67,8 +67,6 @@ def solve_sparse(
     Connectivity and privacy are at most 2^-40, liveness at most 2^-30.
 
     Args:
-        min_survivors: minimum number of clients in a revealed sum.
-        colluders: clients that may work with the server.
         robust: also hold ``lying_server`` to 2^-40.
         disputes: neighbours that may share no mask with a client; at most half of k - t.
 

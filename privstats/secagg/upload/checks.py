@@ -310,7 +310,6 @@ class EarlyCheck:
     the machine's later complete check counts.
 
     Attributes:
-        parameters: of the run.
         context: 32 bytes that every message carries.
         publics: the clients' public keys, by index.
     """

@@ -38,15 +38,14 @@ class Client(Uploader):
         vector: the client's contribution; masking copies it.
         identity: the signing key of this index.
         roster: all parties' public identities, or their digest's 32 bytes.
-        panel: leader and helpers, by the identities that the plan names.
         entropy: source of 32 uniform bytes, read once.
         on_upload: called with :attr:`upload` before the report is sent, and again if the process was killed in between.
             If it raises, nothing is sent. It makes the client :attr:`charged`.
         allow_reproducible: accept a reproducible ``entropy``: in tests.
 
     Raises:
-        LocalProtocolError: vector, identity, roster or panel do not fit the parameters.
-        RandomnessError: ``entropy`` is reproducible and ``allow_reproducible`` is not set.
+        LocalProtocolError: arguments do not fit the parameters.
+        RandomnessError: ``entropy`` is reproducible and not allowed to be.
 
     Guarantee: an adversary that controls the leader, all helpers but one, and ``colluders`` clients of the roster
     learns from this client's report one sum over at least ``min_survivors`` clients, if no copy of the honest helper's
@@ -150,7 +149,7 @@ class Client(Uploader):
 
         Raises:
             LocalProtocolError: the client was discarded, or a box key ended before anything was sent.
-            LedgerError: it is :attr:`charged` and was resumed without ``on_upload``; nothing is sent.
+            LedgerError: it is :attr:`charged` and resumed without ``on_upload``; nothing is sent.
         """
         self._require_startable()
         self._prepared()

@@ -38,14 +38,13 @@ class Helper(Exclusive):
         keys: identity and box key, which the helper uses up.
         roster: all parties' public identities, from the roster's owner and *not from the leader*, who could list
             clients that it controls.
-        panel: leader and helpers, by the identities that the plan names.
         noise: where required, draws a ring vector from 32 secret bytes, derived from box key and answered list: one
             list has one sample.
         allow_reproducible: accept keys from a reproducible generator: in tests.
 
     Raises:
         LocalProtocolError: keys, roster, panel or noise do not fit, or the keys were used.
-        RandomnessError: the keys are reproducible and ``allow_reproducible`` is not set.
+        RandomnessError: the keys are reproducible and not allowed to be.
 
     Guarantee: the helper adds up streams over one list, of at least ``min_survivors`` reports that keys on the roster
     signed and that it accepted, and then destroys every key. If this helper alone is honest, and no copy of its box key

@@ -18,7 +18,6 @@ class HelperKeys(Exclusive):
 
     Args:
         identity: the signing key that the plan's panel names.
-        place: the member's place in the panel.
         until: second since 1970 at which the box key ends; by default in 30 days.
         entropy: source of 32 uniform bytes, read once.
 
@@ -80,8 +79,8 @@ class HelperKeys(Exclusive):
         """Return the box key, once; the caller wipes it.
 
         Raises:
-            LocalProtocolError: it was taken before; a second machine could answer another list.
-            RandomnessError: it is reproducible and ``allow_reproducible`` is not set.
+            LocalProtocolError: a second call: another machine could answer another list.
+            RandomnessError: it is reproducible and not allowed to be.
         """
         if self._private is None:
             raise LocalProtocolError("these keys were used: one box key answers in one machine, for one run")

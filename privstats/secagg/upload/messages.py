@@ -182,7 +182,7 @@ class Frame:
         size: bytes of the large element.
 
     Attributes:
-        large: the large element's buffer; initially zeros.
+        large: its buffer; initially zeros.
     """
 
     def __init__(self, message: Report | ProvedReport | Reveal, size: int) -> None:
@@ -229,7 +229,7 @@ def signed_part(data: memoryview) -> memoryview:
     """Return a message's signed bytes: everything before its signature.
 
     Raises:
-        Refusal: another encoding of 64 bytes, which would make the signed bytes ambiguous.
+        Refusal: another encoding of 64 bytes would make the signed bytes ambiguous.
     """
     end = len(data) - SIGNATURE_BYTES - len(_SEAL)
     if data[end : end + len(_SEAL)] != _SEAL:

@@ -38,7 +38,6 @@ class UploadParameters:
         helpers: parties in addition to the leader, h.
         tolerated: helpers that may work with the leader: all but one.
         protocol: always ``"split"``.
-        ring: of the summed vectors.
         plan_digest: 32 bytes of everything else agreed on.
         noisy_helpers: every helper adds noise, so no party sees the exact sum.
         claim: what every report proves, or None.
