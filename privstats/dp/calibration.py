@@ -1,9 +1,10 @@
 """Compute the noise level of each statistic that meets a promise under a trust model.
 
-Pure arithmetic on the schema and the promise, without data.
+Pure arithmetic on the schema and the promise, without data or randomness.
 
-Excess noise comes in layers. A client's share is a base, sized for *all* clients, plus one layer per level, each with
-its own secret seed. After the session each client opens the superfluous layers' seeds; the server subtracts them.
+Excess noise comes in layers. A client's share, sized for the fewest survivors, is a base, sized for *all* clients, plus
+one layer per level, each with its own secret seed. After the session each client opens the superfluous layers' seeds;
+the server subtracts them.
 Statement and proof: docs/theorems.md, 6; the idea is XNoise's (Jiang, Wang and Chen, Dordis, EuroSys 2024).
 
 A class below the minimum count is suppressed by its noisy count only, so the decision costs no privacy.
@@ -72,13 +73,14 @@ class Noise:
 
     Attributes:
         model: the trust model, which fixes who adds the noise.
-        honest_shares: honest clients certain to be in the sum, where noise is divided.
+        honest_shares: honest clients certain to be in the sum, where they divide the noise.
         mu, epsilon, delta: the full release's guarantee, per unit.
         rows: one per statistic.
         slack: max-divergence between summed shares and post-processed Gaussian noise; covered by the margin.
-        members: panel members, each with the full noise; else 1.
-        laplace: statistics with Laplace scales in wire steps, if delta is 0.
-        levels: rising client counts that remaining shares can be sized for; may be empty.
+        members: panel members, who each add the full noise; 1 in other models.
+        laplace: discrete Laplace scale per statistic in wire steps, if delta is 0; else empty.
+        levels: where clients remove excess noise, the client counts that a share can be sized for, rising from the
+            minimum of survivors; else empty.
 
     Example:
         >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)
@@ -157,7 +159,7 @@ class Noise:
         return (self.share_sigma(segment) + self.trust.rounding) * math.sqrt(self.trust.draws(clients, self.members))
 
     def released_sigma(self, survivors: int) -> dict[str, float]:
-        """Return a release's noise by statistic, in real units, if all clients removed excess noise."""
+        """Return the noise with ``survivors`` clients, all of whom removed excess noise; by statistic, real units."""
         return {statistic: sigma * self._surplus(survivors) for statistic, sigma in self.sigma.items()}
 
     def most_sigma(self, clients: int) -> dict[str, float]:
@@ -165,16 +167,16 @@ class Noise:
         return self.sigma_at_levels([self.levels[0]] * clients) if self.levels else self.released_sigma(clients)
 
     def sigma_at_levels(self, left_for: Iterable[int]) -> dict[str, float]:
-        """Return a release's noise in real units, from each survivor's level."""
+        """Return a release's noise in real units; ``left_for`` holds each survivor's level."""
         surplus = math.sqrt(math.fsum(1 / self._honest(level) for level in left_for))
         return {statistic: sigma * surplus for statistic, sigma in self.sigma.items()}
 
     def released_epsilon(self, survivors: int) -> float:
         """Return the release's epsilon at the same delta with ``survivors`` *honest* clients' noise.
 
-        Distributed: ``survivors`` is at least ``honest_shares``; with levels, the noise of the level they reach counts.
-        Local: each upload alone keeps the promise; the sum hides more. Panel: one member's noise keeps the promise; a
-        reader who knows no member's noise faces all of it.
+        Distributed: ``survivors`` is at least ``honest_shares``, else nothing is unmasked; with levels, the noise of
+        the level they reach counts. Local: each upload alone keeps the promise; the sum hides more. Panel: one member's
+        noise keeps the promise; a reader who knows no member's noise faces all of it.
 
         Raises:
             PlanError: ``survivors`` is not an integer of at least 1.
@@ -210,9 +212,9 @@ def calibrate(
     """Compute the minimum noise that keeps the promise, split over the statistics by its shares.
 
     Args:
-        honest_shares: min_survivors - colluders: clients with shares that an attacker neither knows nor can remove
-            (distributed model).
-        members: leader and helpers, each with the full noise; above 1 in the panel model only.
+        honest_shares: min_survivors - colluders: the number of clients with shares that an attacker neither knows nor
+            can remove (distributed model).
+        members: number of leader and helpers, each with the full noise; above 1 in the panel model only.
         levels: ``levels_of`` the cohort, where clients remove excess noise (distributed model).
 
     Guarantee:
@@ -224,11 +226,12 @@ def calibrate(
         the noise that remains after every client has opened its superfluous layers.
         Local: every upload alone is mu-GDP, without an assumption about any party.
         Panel: every member's noise is sized as the central server's, by the joint L2 sensitivity of the unit under the
-        adjacency. The sum with one member's unknown noise is mu-GDP; other noise is post-processing (Dong, Roth and Su
-        2022, proposition 4). It assumes one honest member, and holds computationally, as the masking does.
-        With delta = 0 (central): discrete Laplace noise of scale Delta_s / epsilon_s on every entry; the epsilons add
-        up to at most the promise (``dp.joint_epsilon``); mu is that of ``pure.laplace_mu``, and never above
-        ``dp.pure_mu`` of the promise.
+        adjacency. The sum with the noise of one member that an attacker does not know is mu-GDP; noise that others add
+        is post-processing (Dong, Roth and Su 2022, proposition 4). It assumes one honest member, and holds
+        computationally, as the masking does.
+        With delta = 0 (central): discrete Laplace noise of scale Delta_s / epsilon_s on every entry; the statistics'
+        epsilons add up to at most the promise (``dp.joint_epsilon``); mu is that of ``pure.laplace_mu``, statistics
+        together, and never above ``dp.pure_mu`` of the promise.
 
     Raises:
         PlanError: shares do not fit the schema, no honest share remains, noise is too fine for the grid, or ``members``
@@ -294,8 +297,8 @@ def _levels(schema: Schema, privacy: Privacy, shares: Mapping[str, float], mu: f
     """Return the noise levels at which one unit costs ``mu``.
 
     A clipped unit has sum_s share_s ||v_s||^2 / Delta_s^2 <= clip^2 and may put all of it into one statistic, so
-    sigma_s = Delta_s clip / (mu sqrt(share_s)) alone keeps mu. Between two persons each statistic moves by at most
-    ``apart`` times the root mean square.
+    sigma_s = Delta_s clip / (mu sqrt(share_s)) alone keeps mu. Two persons differ in a statistic by at most ``apart``
+    times the root mean square of their lengths.
     """
     if privacy.clip is not None:
         worth = mu / privacy.clip
@@ -396,7 +399,7 @@ def _rounded_down(sigma: float) -> float:
 def without_rare(
     layout: Layout, vector: NDArray[np.int64], min_count: float, parents: Mapping[int, int]
 ) -> tuple[NDArray[np.int64], tuple[int, ...]]:
-    """Return a noisy class vector without the sums of rare classes, and these classes.
+    """Return a noisy class vector without the sums of rare classes, and the rare classes.
 
     A rare class's sums move to its declared parent (:func:`destinations`) or are dropped; pooled statistics stay.
 
@@ -457,7 +460,7 @@ def destinations(rare: Collection[int], parents: Mapping[int, int]) -> dict[int,
 def noise_copies(classes: int, rare: Collection[int], parents: Mapping[int, int]) -> NDArray[np.int64]:
     """Return the number of noise vectors in each class after the merge, shape ``(classes,)``.
 
-    It is 1, plus merged children, and 0 for a suppressed class: the factor on the noise variance of N, A, S and D.
+    1 plus the merged children, or 0 for a suppressed class: the factor on the noise variance of N, A, S and D.
 
     Example:
         >>> ps.dp.noise_copies(4, rare=[2, 3], parents={2: 0}).tolist()

@@ -62,10 +62,10 @@ def optimal_shares(
 
     With v_s = weight_s x (entries of the statistic), add-remove has share_s = Delta_s sqrt(v_s) / sum_r Delta_r
     sqrt(v_r) (Lagrange). Under replace-one the joint mu^2 is a maximum of linear functions of 1/sigma^2, so log error +
-    log mu^2 is convex in the log precisions; it is minimised numerically from there.
+    log mu^2 is convex in the log precisions; it is minimised numerically, from the add-remove shares.
 
     Args:
-        weights: per statistic, in 1 / (its real unit)^2; None weighs all entries alike.
+        weights: per statistic, in 1 / (its real unit)^2; None weighs all entries alike, which starves the means.
 
     Raises:
         PlanError: an unknown adjacency, or not one weight above 0 per statistic.
@@ -151,10 +151,10 @@ def drop_probability(count: float, min_count: float, sigma: float, *, laplace: b
 def doubtful_counts(
     min_count: float, sigma: float, probability: float = 0.01, *, laplace: bool = False
 ) -> tuple[float, float]:
-    """Return the range of counts in which noise decides whether a class stays.
+    """Return the range of counts in which noise decides whether a class is suppressed.
 
-    Below and above it, the wrong outcome has less than ``probability``: min_count -+ sigma Phi^-1(1 - probability),
-    with ``sigma`` and ``laplace`` as in :func:`drop_probability`.
+    A class below the range stays, and one above is suppressed, with less than ``probability``: min_count -+ sigma
+    Phi^-1(1 - probability), with ``sigma`` and ``laplace`` as in :func:`drop_probability`.
 
     Raises:
         PlanError: an argument is out of range.

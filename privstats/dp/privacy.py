@@ -52,15 +52,15 @@ class TrustModel:
 
     Attributes:
         name: as plans and ledgers write it.
-        drawn_by: ``"server"``, once per release; ``"client"``, once per upload; or ``"member"``: helpers in their
-            answer, the leader once per release.
+        drawn_by: ``"server"``, once per release; ``"client"``, once per upload; or ``"member"``: each helper in its
+            one answer, the leader once per release.
         trusted: who must do what for the promise, for privacy officers.
-        divided: only all honest clients' shares together keep the promise.
+        divided: a client draws a share; only the honest shares together keep the promise.
         sampler: the distribution of one sample.
         rounding: maximum excess over a sub-Gaussian of its sigma, in grid steps.
-        surplus_variance: variance above the guaranteed one, in squared grid steps.
+        surplus_variance: the honest shares' variance above the guaranteed one, in squared grid steps.
         slack: max-divergence per entry from post-processed Gaussian noise.
-        margin: factor on epsilon and delta; see :data:`MARGIN`.
+        margin: factor on epsilon and delta for rounding and slack; see :data:`MARGIN`.
         impure: why delta = 0 is impossible, else empty.
     """
 
@@ -173,13 +173,13 @@ class Privacy:
         shares: part of mu**2, or of a pure epsilon, per statistic, summing to 1; by default ``default_shares`` or, for
             a pure epsilon, proportional to their square roots.
         max_records_per_client: needed with the client unit; the session refuses clients with more. 1 under a
-            ``PartySchema``.
-        client_clip: optional with the client unit: clip a client's vector to the norm of this many worst-case records,
-            which replace ``max_records_per_client`` in the sensitivity.
+            ``PartySchema``, where a party is one record.
+        client_clip: optional with the client unit: clip a client's vector to the norm of this many worst-case records.
+            It replaces ``max_records_per_client`` in the sensitivity.
         person_clip: needed with the person unit. ``"average"``: a person adds the average of all rows, and intervals
             are possible. A number c: a person's rows together have at most the norm of c worst-case records.
-        max_records_per_person: needed with a number c and at least c: rows that may count in full. Further rows are
-            clipped with them.
+        max_records_per_person: needed with a number c, 1 <= c <= this: a person's rows that may count in full. Further
+            rows are admitted, and are clipped with them.
 
     Raises:
         PlanError: a field is out of bounds; the message names the remedy.

@@ -29,7 +29,8 @@ def l1_sensitivity(schema: Schema, statistic: str, adjacency: Adjacency) -> int:
     table (docs/sensitivity.md).
 
     Raises:
-        PlanError: an unknown adjacency, or B or S: an L1 sensitivity of r^2 (d + 1) / 2 makes their heads useless.
+        PlanError: an unknown adjacency, or another statistic. B and S have an L1 sensitivity of r^2 (d + 1) / 2, which
+            makes their heads useless.
         SchemaError: not a schema.
 
     Example:
@@ -74,7 +75,7 @@ _MOVED: Mapping[tuple[str, str], Callable[[Any], int]] = {
 
 
 def joint_epsilon(schema: Schema, scales: Mapping[str, float], adjacency: Adjacency) -> float:
-    """Return epsilon of releasing the named statistics together with discrete Laplace noise.
+    """Return epsilon of releasing the named statistics together, each with discrete Laplace noise of its scale.
 
     It is ``sum_s Delta_s / b_s`` over L1 sensitivities, attained in the limit of fine grids by the flattest record of
     full length, under replace-one by two of different classes.
@@ -84,8 +85,8 @@ def joint_epsilon(schema: Schema, scales: Mapping[str, float], adjacency: Adjace
 
     Guarantee:
         Unit: one record. The release is epsilon-DP with delta = 0 (Dwork, McSherry, Nissim and Smith 2006; for integers
-        Ghosh, Roughgarden and Sundararajan 2009): the density ratio of independent entries is at most ``exp(sum_i |v_i
-        - v'_i| / b_i)``.
+        Ghosh, Roughgarden and Sundararajan 2009): the density ratio of independent entries is at most
+        ``exp(sum_i |v_i - v'_i| / b_i)``.
 
     Raises:
         PlanError: as for :func:`l1_sensitivity`, no scale, or one not above 0.
@@ -125,8 +126,8 @@ def pure_mu(epsilon: float) -> float:
 def laplace_mu(schema: Schema, scales: Mapping[str, float], adjacency: Adjacency, records: int = 1) -> dict[str, float]:
     """Return mu per statistic with discrete Laplace noise, for a unit of at most ``records`` records.
 
-    With m records, sensitivities Delta_1 and Delta_2 in L1 and L2 and scale b, in wire steps: ``mu_s = min(pure_mu(m
-    Delta_1 / b), sqrt(pi / 2) m Delta_2 / b)``.
+    With m records, sensitivities Delta_1 and Delta_2 in L1 and L2 and scale b, in wire steps:
+    ``mu_s = min(pure_mu(m Delta_1 / b), sqrt(pi / 2) m Delta_2 / b)``.
 
     Guarantee:
         Unit: one record, or one client of at most m. The release of all statistics together is sqrt(sum_s mu_s^2)-GDP.

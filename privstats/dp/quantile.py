@@ -52,7 +52,7 @@ class Position(NamedTuple):
     usual_error: float
 
     def error(self, where: Integers) -> Floats:
-        """Bound the error of these entries, below 0.2 for every sigma up to 2**48; none where m < 2**48."""
+        """Bound the error of these entries, below 0.2 for every sigma up to 2**48; no bound where m < 2**48."""
         return self.errors.take(self.knots.take(where)) + _RELATIVE_ERROR * np.abs(self.rest.take(where))
 
 

@@ -339,6 +339,8 @@ def _draw(law: _Law, size: int, rng: Generator) -> Integers:
 
 
 class _Uniform:
+    """A uniform number in (0, 1/2), which draws further bits on request."""
+
     def __init__(self, magnitude: int, source: Generator, index: int) -> None:
         self._value, self._bits, self._source, self._index = magnitude, 64, source, index
 

@@ -98,8 +98,9 @@ def group_mu(schema: Schema, sigmas: Mapping[str, float], adjacency: Adjacency, 
 def sensitivity(schema: Schema, statistic: str, adjacency: Adjacency) -> float:
     """Return one statistic's L2 sensitivity to one record, in real units.
 
-    Add-remove / replace-one: N 1 / sqrt 2; A R / 2R (sqrt 2 R for non-negative features); B, S, D and G R^2 / sqrt 2
-    R^2; h RY / 2RY; q Y^2 / Y^2 (sqrt 2 Y^2 where a record can change fold). Further kinds: docs/sensitivity.md.
+    Add-remove / replace-one: N 1 / sqrt 2; A R / 2R (sqrt 2 R for non-negative features);
+    B, S, D and G R^2 / sqrt 2 R^2; h RY / 2RY; q Y^2 / Y^2 (sqrt 2 Y^2 where a record can change fold).
+    Further kinds: docs/sensitivity.md.
 
     Example:
         >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=3.0)
@@ -151,7 +152,7 @@ def unit_mu(schema: Schema, privacy: Privacy, sigmas: Mapping[str, float], adjac
 
 
 def averaged_mu(schema: Schema, sigmas: Mapping[str, float], adjacency: Adjacency) -> float:
-    """Return mu of one person who adds the average of the rows' sums, truncated toward zero.
+    """Return mu of one person who adds the average of the rows' sums, truncated toward zero to integer steps.
 
     An average is no longer than its longest row, and truncation shortens it: add-remove costs as much as one record. A
     difference of averages is an average of differences of two rows, so replace-one costs as much as one record, plus

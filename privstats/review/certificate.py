@@ -1,7 +1,7 @@
 """Write the budget certificate: the basis of a plan's promise, as rationals for an independent checker.
 
-``certificate_checker``, which shares no code, recomputes them before the file is written. docs/certificate.md states
-what this proves.
+``certificate_checker``, which shares no code with privstats, recomputes the rationals before the file is written.
+docs/certificate.md states what this proves.
 """
 
 from __future__ import annotations

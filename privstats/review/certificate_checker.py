@@ -2,9 +2,9 @@
 
     python certificate_checker.py plan.toml plan.certificate.json
 
-It shares no code with privstats: sensitivities, worst cases, noise and delta are recomputed as rationals. The
-certificate's tables have a bound's inputs, key by key, without defaults. Exit code 0: the certificate holds; 1:
-refused, by name. docs/certificate.md states what this proves.
+It shares no code with privstats and reads no number from it: sensitivities, worst cases, noise and delta are
+recomputed as rationals. The certificate's tables have a bound's inputs, key by key, without defaults. Exit code 0: the
+certificate holds; 1: refused, by name. docs/certificate.md states what this proves.
 """
 
 import hashlib

@@ -19,7 +19,7 @@ class Dropout:
         gone: clients that vanish.
         survivors: clients that stay.
         honest: clients in the sum with noise unknown to an attacker.
-        epsilon: of the release without the colluders' noise; None without a release.
+        epsilon: of the release at the plan's delta, without the colluders' noise; None without a release.
 
     Example:
         >>> row = ps.plan.Dropout(gone=1, survivors=9, honest=8, epsilon=0.94)  # one of dropout_table(...)

@@ -290,7 +290,7 @@ def _protection(before: Number, after: Number, comparable: bool) -> str:
 
 
 def _noise(before: Plan, after: Plan) -> Iterator[Effect]:
-    """Yield noise in records of the largest norm, so that plans with different clips compare."""
+    """Yield all shares' noise in records of the largest norm, so that plans with different clips compare."""
     old, new = _felt(before), _felt(after)
     for statistic in dict.fromkeys([*old, *new]):
         yield _effect(f"noise on {statistic}, in records", old.get(statistic), new.get(statistic), _louder)
