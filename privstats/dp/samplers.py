@@ -96,8 +96,8 @@ def discrete_laplace(scale: float, size: int, rng: Generator) -> Integers:
     Guarantee:
         v + X for integer vectors v and independent X is (Delta / scale)-DP with delta = 0, where Delta is the L1
         sensitivity of v in integer steps, because P(X = k) <= exp(|j| / scale) P(X = k + j) for all integers j and k.
-        All samples run the same steps, except at most two in a thousand that float64 cannot decide. Nothing here
-        protects against an attacker who times the machine that draws.
+        As for the Gaussians, all samples run the same steps, except at most two in a thousand that float64 cannot
+        decide. Nothing here protects against an attacker who times the machine that draws.
 
     Raises:
         PlanError: scale is not in (0, 2**35], or size is negative.

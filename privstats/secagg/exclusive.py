@@ -20,9 +20,10 @@ M = TypeVar("M", bound="Exclusive")
 
 
 class Exclusive:
-    """An object for one caller at a time, in its own process, that is never copied.
+    """An object for one caller at a time, in the process that made it, that is never copied.
 
-    A concurrent call raises ``LocalProtocolError`` and does not block, unless it is ``waiting`` to close the session.
+    A concurrent call raises ``LocalProtocolError`` and does not block, except a ``waiting`` one, which closes the
+    session.
     Read-only properties may be read at any time.
     """
 

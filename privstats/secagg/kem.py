@@ -27,7 +27,7 @@ def require_support() -> None:
 
 
 def private_key(seed: bytes) -> MLKEM768PrivateKey:
-    """Return the key pair of 64 bytes, d || z."""
+    """Return the key pair of a 64-byte seed, d || z."""
     try:
         return MLKEM768PrivateKey.from_seed_bytes(seed)
     except UnsupportedAlgorithm:
@@ -64,12 +64,15 @@ def parsed(public: bytes) -> MLKEM768PublicKey:
 
 
 def decapsulate(private: MLKEM768PrivateKey, ciphertext: bytes) -> bytes:
-    """Return a ciphertext's secret; random for another key's ciphertext."""
+    """Return a ciphertext's secret; a ciphertext for another key yields a random one."""
     return private.decapsulate(ciphertext)
 
 
 def combined(shared: bytes, secret: bytes, ciphertext: bytes) -> bytes:
-    """Concatenate both secrets and the ciphertext, for one key derivation."""
+    """Concatenate both secrets and the ciphertext, for one key derivation.
+
+    A box's salt, the transcript, covers both parties' public keys; the channel's salt is the session's name alone.
+    """
     return shared + secret + ciphertext
 
 

@@ -30,7 +30,7 @@ KEY_AGREEMENTS = (CLASSICAL, HYBRID)
 
 
 def draw(entropy: Entropy, size: int) -> bytes:
-    """Draw ``size`` bytes, or raise ``LocalProtocolError``."""
+    """Draw ``size`` bytes; any other length raises ``LocalProtocolError``, as a key would be too short."""
     drawn = entropy(size)
     if len(drawn) != size:
         raise LocalProtocolError(f"the entropy source was asked for {size} bytes and gave {len(drawn)}")
@@ -38,7 +38,7 @@ def draw(entropy: Entropy, size: int) -> bytes:
 
 
 class Identity:
-    """The long-term Ed25519 signing key of a client or of the server.
+    """The long-term Ed25519 signing key of a client or of the server; the repr does not show it.
 
     Raises:
         LocalProtocolError: ``private`` is not 32 bytes.

@@ -70,7 +70,7 @@ class Masking(Protocol):
 
     @property
     def fewest_listed(self) -> int:
-        """Minimum number of clients that must stay."""
+        """Minimum number of clients that must stay, else the session ends without a sum."""
 
     @property
     def ring(self) -> Group:
@@ -78,15 +78,15 @@ class Masking(Protocol):
 
     @property
     def upload_bytes(self) -> int:
-        """Size of a masked vector on the wire."""
+        """Size of a masked vector on the wire, in bytes."""
 
     @property
     def digest(self) -> bytes:
-        """32 bytes of these parameters, the plan and the cryptographic suite."""
+        """32-byte digest of these parameters, the plan and the cryptographic suite."""
 
     @property
     def failure(self) -> float:
-        """Bound on the probability of revealing more than the sum, added to delta."""
+        """Bound on the probability of revealing more than the sum; the budget adds it to delta."""
 
     @property
     def remedy(self) -> str:
@@ -112,7 +112,7 @@ def unshelved(_: bytes) -> bytes:
 
 
 def give_back(on_upload: OnUpload | None, uploaded: bytes) -> None:
-    """Call any ``withdraw`` of ``on_upload`` if ``uploaded`` is empty.
+    """Call any ``withdraw`` of ``on_upload`` if ``uploaded`` is empty: nothing was sent.
 
     The machine is wiped already, so an error changes no machine.
     """
@@ -122,7 +122,7 @@ def give_back(on_upload: OnUpload | None, uploaded: bytes) -> None:
 
 
 def session_id(parameters: Masking, roster: Roster | bytes) -> bytes:
-    """Return the digests of roster and parameters: a permanent session name.
+    """Return the 32-byte digests of roster and parameters: a permanent name, as a run's name is used once.
 
     It is empty for a roster without a run, so that its parties may meet again.
     """
@@ -175,7 +175,7 @@ class Peer(Protocol):
 
     @property
     def answer(self) -> bytes:
-        """The last answer, to be sent again; may be empty."""
+        """The last answer, to be sent again; empty where none may be sent."""
 
     @property
     def charged(self) -> bool:
@@ -301,7 +301,7 @@ def check_levels(levels: Sequence[int], *, clients: int, min_survivors: int, com
 
 
 def opened_layers(levels: Sequence[int], proven: int) -> int:
-    """Return the superfluous layers in a sum of ``proven`` clients.
+    """Return the number of superfluous layers in a sum of ``proven`` clients: all below the largest level up to it.
 
     Example:
         >>> from privstats.secagg.machines import opened_layers

@@ -81,11 +81,11 @@ class Machines:
     """The classes of a protocol's machines, and functions on its messages; optional ones may be None.
 
     Attributes:
-        largest_answer: maximum bytes of a peer's message; an engine accepts none larger.
-        largest_request: maximum bytes of a server's message; a peer refuses a larger one unhashed.
+        largest_answer: returns the maximum bytes of a peer's message; an engine accepts none larger.
+        largest_request: returns the maximum bytes of a server's message; a peer refuses a larger one unhashed.
         helper, panel, keys: helper machine, run's panel and member's keys.
-        prove_excluded: names an upload that is in no sum and never can be, from ``receipt`` and others' signed
-            statements.
+        prove_excluded: returns the name of an upload that is in no sum and never can be, from the client's
+            ``receipt`` and others' signed statements.
         check_opening: refuses a server's first message that a client would not answer.
         early: checks a client's one message by its first bytes; built from ``(parameters, context, publics)``.
         sum_part: sums a deferred part from ``(ring, bodies, openers)``.

@@ -1,7 +1,8 @@
-"""The roster: the keys of clients and server and the name of the run.
+"""The roster: the keys of clients and server and the name of the run, agreed on outside the protocol.
 
-Its digest goes into every signature and key; names are in no digest. People compare thirty digits of scrypt over it:
-its author may choose two rosters, and short digits of a fast hash would let them search for a pair.
+Its digest goes into every signature and key, so parties with different rosters cannot talk; clients' names are in no
+digest. People compare thirty digits of scrypt over it: its author may choose two rosters, and short digits of a fast
+hash would let them search for a pair.
 """
 
 from __future__ import annotations
@@ -66,14 +67,14 @@ _RANDOM_RUN = 16
 
 @dataclass(frozen=True)
 class Roster:
-    """The public identities that the parties agreed on, by client's index.
+    """The public identities that the parties agreed on; a client's index is its position in ``publics``.
 
     Args:
         publics: the clients' Ed25519 public keys, 32 bytes each.
-        server: the server's Ed25519 public key, the only one that opens or aborts.
-        run: up to 64 bytes that name this aggregation, used once; a signature of another run is invalid here. A graph
-            that is not complete needs the name of :meth:`numbered`, which no party chooses; in the complete one every
-            client checks which clients take part.
+        server: the server's Ed25519 public key; clients accept opening and abort messages under no other key.
+        run: up to 64 bytes that name this aggregation, agreed like the keys and used once; a signature of another run
+            is invalid here. A graph that is not complete needs the name of :meth:`numbered`, which no party chooses; in
+            the complete one every client checks which clients take part.
         names: the clients' readable names, one each, or none; in no digest.
 
     Attributes:
@@ -145,12 +146,12 @@ class Roster:
 
     @cached_property
     def members(self) -> bytes:
-        """32 bytes of clients' keys, in order, and server's key; ledgers count runs by it."""
+        """32-byte digest of the clients' keys, in order, and the server's key; ledgers count runs by it."""
         return labelled("members", index(len(self.publics)), *self.publics, self.server)
 
     @cached_property
     def digest(self) -> bytes:
-        """32 bytes of the members and the run."""
+        """32-byte digest of the members and the run."""
         return labelled("roster", self.members, self.run)
 
     @cached_property

@@ -38,7 +38,7 @@ class KeyPair:
 
     Attributes:
         scalar: s, 0 < s < ORDER.
-        private: X25519's 32 bytes for s or ORDER - s, which agree on equal secrets.
+        private: X25519's 32 bytes for s or ORDER - s, which give equal shared secrets.
         point: s times the base point, as Ed25519 writes it.
     """
 
@@ -90,7 +90,7 @@ def exchange(scalar: int, public: bytes) -> bytes:
     2^128, which are split into two factors.
 
     Raises:
-        ValueError: a zero ``scalar`` or low order, so the secret would be zero.
+        ValueError: ``scalar`` is zero or ``public`` of low order, so the secret would be zero.
     """
     if not scalar % ORDER:
         raise ValueError("the zero scalar has no shared secrets")
@@ -118,8 +118,9 @@ def challenge(nonce: bytes, point: bytes, message: bytes) -> int:
 
 
 def proves(nonce: bytes, response: int, point: bytes, message: bytes) -> bool:
-    """Verify the Ed25519 signature (nonce, response): response = r + e a, with r's point ``nonce``, a's ``point`` and
-    challenge e.
+    """Return whether the Ed25519 signature (nonce, response) holds.
+
+    response = r + e a, with r's point ``nonce``, a's ``point`` and challenge e.
     """
     return verify(point, nonce + to_bytes(response), message)
 
@@ -176,10 +177,10 @@ def combine(points: Sequence[int], values: Sequence[int], at: int = 0) -> int:
 
 
 def checks(holders: int, coefficients: Sequence[int], first: int = 0) -> list[int]:
-    """Return weights at x = ``first`` .. ``holders``: polynomials of low degree sum to zero.
+    """Return weights at x = ``first`` .. ``holders`` under which values of low degree sum to zero.
 
-    Low means at most ``holders - first - len(coefficients)``. With uniform coefficients that are unknown to the chooser
-    of the values, other values sum to zero with probability 1 in 2^252.
+    Low means at most ``holders - first - len(coefficients)``. If the coefficients are uniform and unknown to the party
+    that chose the values, other values sum to zero with probability 1 in 2^252.
 
     Source: the dual of a Reed-Solomon code, as in SCRAPE (Cascudo and David 2017, lemma 1).
     """

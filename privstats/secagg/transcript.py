@@ -1,7 +1,7 @@
 """A Merkle tree over all advertisements: clients compute the root from their neighbours' part and a proof.
 
-It covers all roster places, padded with zeros to a power of two. Clients with different advertisements compute
-different roots, and no box opens between them.
+It covers all roster places, padded to a power of two; a place without an advertisement holds zeros. Clients that
+received different advertisements of any client compute different roots, and no box opens between them.
 """
 
 from __future__ import annotations

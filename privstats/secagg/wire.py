@@ -32,7 +32,7 @@ class Labels:
         return (self.protocol + purpose).encode() + b"\0"
 
     def labelled(self, purpose: str, *parts: bytes | memoryview) -> bytes:
-        """Hash ``parts`` under a purpose; they have fixed length, come last, or carry their length."""
+        """Hash ``parts`` with SHA-256 under a purpose; they have fixed length, come last, or carry their length."""
         return hashlib.sha256(self.prefix(purpose) + b"".join(parts)).digest()
 
 

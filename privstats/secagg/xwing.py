@@ -50,7 +50,7 @@ def seal(public: bytes, content: bytes, info: bytes) -> bytes:
     """Return ``enc || ciphertext || tag`` for the owner of ``public``: another box each time.
 
     Raises:
-        ValueError: one half of ``public`` is of low order or no ML-KEM key.
+        ValueError: the X25519 half of ``public`` is of low order, or the other is no ML-KEM key.
     """
     return _SUITE.encrypt(content, parsed(public), info)
 

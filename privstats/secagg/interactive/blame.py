@@ -1,4 +1,7 @@
-"""Decide whether the session can continue after a step, and attribute faults to clients."""
+"""Decide whether the session can continue after a step, and attribute faults to clients.
+
+A fault is proven, or an accusation: the server cannot decide which of two clients is lying.
+"""
 
 from __future__ import annotations
 
@@ -41,8 +44,8 @@ def tolerance(parameters: Parameters, *, whole: bool = False) -> int:
 
     A dispute is between an owner and a holder that could not use the owner's shares; one of them is lying. A client
     with more disputes than there are liars is lying. The maximum is max(1, colluders) in the complete graph, else half
-    of a neighbourhood's spare shares, at least 1. In version 4 it is what a random graph's bounds allow for, and 0 with
-    ``whole`` lists.
+    of a neighbourhood's spare shares, at least 1. In version 4 it is what a random graph's bounds allow for, and 0
+    where clients sign only a ``whole`` list.
     """
     if whole and parameters.hybrid:
         return 0
@@ -55,16 +58,16 @@ def tolerance(parameters: Parameters, *, whole: bool = False) -> int:
 def admitted(checked: Collection[int], failed: Failed, graph: Graph, *, whole: bool = False) -> frozenset[int]:
     """Return the clients that may continue to the mask step.
 
-    Clients with too many disputes or too few good holders, and each :func:`_suspect`, are removed one by one, as a
-    removal ends disputes.
+    Clients with too many disputes, or too few good holders because of disputes, and each :func:`_suspect` are removed
+    one by one, the most disputed first, as a removal ends disputes.
 
     Guarantee: in version 4's random graphs and with ``whole`` lists, no more honest clients are removed than clients
-    lie, while each client has more than t neighbours left (:func:`_too_disputed`). In the complete graph otherwise, at
-    most :func:`tolerance` clients may lie. If more than t honest others hold each one's shares, no honest client is
-    removed; t suffice with one liar, or if min_survivors is at least t and the tolerance together. If more than t
-    continue, t of them can use the shares of every disputed client that continues; if exactly t do, an owner has only t
-    - 1 others. If t + 3 and min_survivors + 2 have checked, and one liar and one other vanish later, the remaining ones
-    suffice for the sum.
+    lie, while each client has more than t neighbours left (:func:`_too_disputed`). In the complete graph otherwise,
+    while at most :func:`tolerance` clients lie and more than t honest others hold each one's shares, no honest client
+    is removed; t suffice with one liar, or if min_survivors is at least t and the tolerance together. Then, if more
+    than t continue, t of them can use the shares of every disputed client that continues; if exactly t do, an owner has
+    only t-1 others. If t + 3 and min_survivors + 2 have checked, and one liar and one other vanish later, the remaining
+    ones suffice for the sum.
     """
     here = set(checked)
     disputes = {client: set[int]() for client in here}
@@ -99,8 +102,8 @@ def _too_disputed(
     """Return the client to remove for too many disputes, or None.
 
     Each removal is *charged* to another party of the disputes, once a client; if all are charged, one of them is
-    removed instead. So removed clients form disjoint pairs, each with a liar: no more honest clients are removed than
-    there are liars. The call extends ``charged``; None disables it.
+    removed instead. So each removed client is in a pair, no two pairs share a client, and each pair has a liar: no more
+    honest clients are removed than there are liars. The call extends ``charged``; None disables it.
     """
 
     def most_disputed(clients: Iterable[int]) -> int:

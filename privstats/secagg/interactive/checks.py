@@ -102,7 +102,7 @@ def check_refused(graph: Graph, state: ClientState) -> None:
 
 
 def unproven(state: ClientState) -> frozenset[int]:
-    """Return the dealers that proved nothing to this client."""
+    """Return the dealers that proved nothing to this client or, in version 4, share no mask with it."""
     return frozenset(state.dealers).difference(state.held).union(state.refused)
 
 
@@ -143,8 +143,8 @@ def check_proven(survivors: frozenset[int], graph: Graph, index: int, failed: Co
     """Require enough listed clients that proved to ``index`` that they take part.
 
     Boxes of ``failed`` did not open. A box that opens is proof: it is keyed by this client's fresh key. An old signed
-    advertisement is none: a server that repeats its session name and key could replay it. A neighbour that seals
-    garbage looks identical, so no client is accused.
+    advertisement is none: a server that repeats its session name and key could replay that of a client that has left.
+    A neighbour that seals garbage looks identical, so no client is accused.
     """
     absent = survivors.intersection(failed)
     neighbours = len(survivors.intersection(graph.neighbours(index)))
@@ -199,7 +199,7 @@ def _members(bitmap: bytes, graph: Graph) -> frozenset[int]:
 def check_advertise(
     message: messages.Advertise | messages.HybridAdvertise, public: bytes, context: bytes, private: X25519PrivateKey
 ) -> None:
-    """Require keys signed by the roster's identity, none of low order."""
+    """Require keys that the roster's identity signed for this session, none of low order."""
     statement = advert_statement(context, message.sender, *message.keys)
     if not verify(public, message.signature, statement):
         raise Refusal("bad_signature")

@@ -48,7 +48,7 @@ class Client(Uploader):
         on_upload: called with the masked-vector message's SHA-256 before it is sent, and again if the process was
             killed in between. If it raises, nothing is sent. It makes the client :attr:`charged`.
         only: the one list of survivors that the client signs.
-        whole: in version 4, sign no list with clients in dispute with this one; ``only`` implies it.
+        whole: in version 4, sign no list that names a client in dispute with this one; ``only`` implies it.
         noise_root: with levels, 32 secret bytes that seeded the vector's noise layers.
 
     Raises:
@@ -182,7 +182,7 @@ class Client(Uploader):
 
     @property
     def receipt(self) -> bytes:
-        """Transcript hash, index and upload hash; empty until the upload may be sent."""
+        """Transcript hash, index and upload hash, for ``session.free``; empty until the upload may be sent."""
         state = self._state
         return state.transcript + wire.index(self.index) + state.uploaded if state.uploaded else b""
 
@@ -212,7 +212,7 @@ class Client(Uploader):
         """End the session on this side and wipe this client.
 
         Raises:
-            LedgerError: the ledger could not record that nothing was sent.
+            LedgerError: the ledger could not record that nothing was sent; the client is wiped nevertheless.
         """
         if self._state.step not in ENDS:
             self._wipe("failed")
@@ -301,7 +301,7 @@ class Client(Uploader):
         return self._channel_cache
 
     def _wipe(self, end: StepName) -> None:
-        """A successful end's sealed answer remains, to be repeated."""
+        """Overwrite secrets as far as Python allows; after success the sealed answer remains, to be repeated."""
         old = self._state
         for secret in (old.root, old.noise_root, old.kem_secret):
             secret[:] = bytes(len(secret))
@@ -411,7 +411,7 @@ class Client(Uploader):
         return messages.Agree(state.session, self.index, state.reply_to, signature)
 
     def _unmask(self, message: messages.Agreement) -> messages.Unmask:
-        """The signed list alone decides which share of each owner is sent."""
+        """Only this method sends shares; the signed list alone decides which of each owner."""
         state, half = self._state, messages.SECRET_BYTES
         checks.check_agreement(message, self._graph, self.index, state)
         # As before: a signature of Ed25519 has no nonce.

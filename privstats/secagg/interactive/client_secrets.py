@@ -163,7 +163,7 @@ class Channel:
         self._secret, self._session, self._client, self._hybrid = secret, session, client, hybrid
 
     def seal(self, message: bytearray) -> bytes:
-        """Encrypt all bytes after the header, and append a tag."""
+        """Encrypt all bytes after the header, and append a tag over the full message."""
         key = self._key(type_of(message))
         if type_of(message) == _MASK:
             message += key.encrypt(NONCE, b"", message)
@@ -197,7 +197,7 @@ class Channel:
             raise Refusal("bad_tag") from None
 
     def _synthetic(self, message: bytearray | memoryview) -> bool:
-        """The nonce hashes the content, because repeated version 4 boxes differ."""
+        """The nonce is a hash of the content, because a repeated version 4 ``Share`` has different boxes."""
         return self._hybrid and type_of(message) == _SHARE
 
     def _key(self, kind: int) -> AESGCM:

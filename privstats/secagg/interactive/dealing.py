@@ -53,7 +53,7 @@ class Secret:
 
 
 class Public(HiddenRepr, Struct, frozen=True):
-    """Public pairs, joined by neighbour's point, and one pair of challenges."""
+    """A dealing's public part: pairs in the order of the neighbours' points; ``challenges`` is one pair."""
 
     commitments: bytes
     responses: bytes
@@ -64,7 +64,7 @@ class Public(HiddenRepr, Struct, frozen=True):
 
 @dataclass(frozen=True, repr=False)
 class Dealing:
-    """Share pairs, joined by neighbour's point, and the public part."""
+    """A full dealing: pairs of shares in the order of the neighbours' points, and the public part."""
 
     shares: bytes
     commitments: bytes

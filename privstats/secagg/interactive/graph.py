@@ -25,7 +25,7 @@ class Graph:
 
     Raises:
         LocalProtocolError: the roster does not fit, or the graph is not complete and the roster not numbered: another
-            run's advertisements could go unnoticed in its distant part.
+            run's advertisements would go unnoticed in the part that a client does not see (``docs/protocol.md``).
     """
 
     parameters: Parameters
@@ -44,7 +44,7 @@ class Graph:
 
     @cached_property
     def place(self) -> bytes:
-        """64 bytes of the session's setting, to which saved states are bound."""
+        """Digests of parameters and roster, 64 bytes, to which saved states are bound."""
         return self.parameters.digest + self.roster.digest
 
     def neighbours(self, client: int) -> tuple[int, ...]:
@@ -75,7 +75,10 @@ class Graph:
 
 @lru_cache(maxsize=4)
 def _harary(seed: bytes, clients: int, neighbours: int) -> NDArray[np.int32]:
-    """Return neighbours by client, ``(clients, neighbours)``; keystream ranks set ring positions."""
+    """Return neighbours by client, ``(clients, neighbours)``.
+
+    Ring position p has the client with the p-th smallest of ``clients`` uint64 of the seed's keystream.
+    """
     order = np.argsort(np.frombuffer(reference_keystream(seed, 0, 0, 8 * clients), "<u8"), kind="stable")
     half = neighbours // 2
     offsets = np.concatenate([np.arange(-half, 0), np.arange(1, half + 1)])

@@ -9,7 +9,8 @@ Degrees are proved as in version 3, by z = u + e f with blinds that are used onc
 commitments. A verified share *is* the pair's secret. A dealing that passes the test falsely can end a session but
 cannot change a sum.
 
-Coefficients and blinds depend on the transcript, so a copied client deals different polynomials in another session.
+Coefficients and blinds depend on the transcript, so a copied or restored client deals different polynomials in another
+session.
 Encapsulations are random: a repeated step yields different ciphertexts.
 """
 
@@ -123,7 +124,7 @@ class HybridSecrets(BoxKeys):
         return AESGCM(derive(both, f"box/{ends[0]}/{ends[1]}", salt=transcript))
 
     def links(self, state: ClientState) -> tuple[bytes]:
-        """Return pair seeds for usable owners above this client, padded from each owner's f."""
+        """Return the pair seed of each usable owner above this client, under a pad that the owner's f removes."""
         above = [owner for owner in state.sharers if owner > self._me and owner in state.held]
         joined = b""
         for owner, seed in self.pair_seeds(above, state):

@@ -59,7 +59,7 @@ class _Message(wire.HiddenRepr, Struct, frozen=True, array_like=True, forbid_unk
 
 
 class Open(_Message, frozen=True, tag=0):
-    """The server opens a session under these parameters and roster."""
+    """The server's signed opening of a session under these parameters and roster."""
 
     parameters: Bytes32
     roster: Bytes32
@@ -250,7 +250,7 @@ class HybridDealers(Dealers, frozen=True, tag=21):
 
 
 class Abort(_Message, frozen=True, tag=10):
-    """The server ends the session, with a code from :data:`ABORTS`."""
+    """The server's signed end of the session, with a code from :data:`ABORTS`."""
 
     code: Annotated[int, Meta(ge=0, le=127)]
     signature: Bytes64

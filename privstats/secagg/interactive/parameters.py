@@ -38,13 +38,13 @@ class Parameters:
 
     Attributes:
         clients: parties on the roster, n.
-        threshold: shares that reconstruct a secret, t; also signatures per list.
+        threshold: shares that reconstruct a secret, t; also the signatures over one survivor list before unmasking.
         min_survivors: minimum number of clients in a revealed sum.
         colluders: clients that may work with the server and learn only the sum.
-        neighbours: clients that each client exchanges masks with, k.
-        plan_digest: 32 bytes of everything else agreed on.
+        neighbours: clients that each client exchanges masks with, k; ``clients - 1`` is the complete graph.
+        plan_digest: 32-byte digest of everything else agreed on.
         server_may_lie: the promise covers a server that chooses who drops out; not in a sparse graph.
-        levels: survivor counts that remaining noise can be sized for.
+        levels: client counts that remaining noise can be sized for; empty without layers.
         key_agreement: ``"x25519"``, version 3, or ``"mlkem768-x25519"``, version 4.
 
     Raises:
@@ -133,8 +133,8 @@ class Parameters:
     def fewest_listed(self) -> int:
         """Minimum number of clients on a list that a client signs.
 
-        It exceeds ``min_survivors`` in version 4's random graphs: a lying server can exclude from the sum any client in
-        dispute with all its neighbours there.
+        ``min_survivors``, and more in version 4's random graphs: there a lying server can exclude from the sum any
+        client in dispute with all its neighbours in it.
         """
         if not self.disputes:
             return self.min_survivors
@@ -156,7 +156,7 @@ class Parameters:
 
     @property
     def digest(self) -> bytes:
-        """32 bytes of these parameters, the plan and the cryptographic suite."""
+        """32-byte digest of these parameters, the plan and the cryptographic suite."""
         numbers = (self.clients, self.threshold, self.min_survivors, self.colluders, self.neighbours)
         layers = (self.levels,) if self.levels else ()
         parts = (SUITES[self.key_agreement], numbers, self.ring.segments, self.plan_digest, *layers)

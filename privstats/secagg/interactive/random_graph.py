@@ -1,7 +1,7 @@
 """Solve for a random graph's degree and threshold, and bound its failure probabilities.
 
-Exact tails on random k-regular Harary graphs, as in SecAgg+ (Bell, Bonawitz, Gascon, Lepoint, Raykova 2020); colluders
-must not depend on the graph.
+Exact tails on random k-regular Harary graphs, as in SecAgg+ (Bell, Bonawitz, Gascon, Lepoint, Raykova 2020). They
+assume that who colludes does not depend on the graph.
 """
 
 from __future__ import annotations

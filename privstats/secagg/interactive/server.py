@@ -51,8 +51,8 @@ class Server(ServerSteps):
     Args:
         identity: the roster's ``server`` key, which signs the opening and any abort.
         entropy: source of 64 uniform bytes, for session name and session key.
-        noise_due: the sum needs noise before publication; ``engines.journal`` allows one sample.
-        whole: clients sign no list with own disputes, so no dispute may remain.
+        noise_due: the sum needs noise before publication; ``engines.journal`` allows only one draw.
+        whole: clients sign no list that names a client they dispute with, so no dispute may remain.
 
     Raises:
         LocalProtocolError: roster, identity and parameters do not fit together, or the roster must be numbered.
@@ -214,7 +214,7 @@ class Server(ServerSteps):
         return here.intersection(self._receivers(holder))
 
     def _weights(self) -> list[int]:
-        """Random weights that test responses' degree; secret, so unpredictable."""
+        """Weights that test the responses' degree, derived from a secret, so unpredictable."""
         if not self._weights_cache:
             self._weights_cache = self._drawn_weights("degree", 0)
         return self._weights_cache

@@ -73,9 +73,9 @@ class ClientState(HiddenRepr, Struct):
     ``held`` maps an owner to its two shares; ``dealers`` are the neighbours it masked with. ``answered`` hashes
     answered messages, the last with ``answer``. ``upload`` is the masked-vector message's hash, ``uploaded`` that hash
     once it may be sent; ``charged`` requires ``on_upload`` first. ``agreement`` maps a signer to ``survivors`` and its
-    signature. ``noise_root`` opens all noise layers. ``only`` is the one list that may be signed; ``whole`` forbids
-    lists with own disputes. In version 4 the server shares ``kem_secret``, and ``refused`` could not use this client's
-    dealing.
+    signature, after the end. ``noise_root`` opens all noise layers. ``only`` is the one list that may be signed;
+    ``whole`` forbids lists that name a client in dispute with this one. In version 4 the server shares ``kem_secret``,
+    and the dealers ``refused`` could not use this client's dealing.
     """
 
     root: bytearray
@@ -114,7 +114,8 @@ class ServerState(HiddenRepr, Struct):
     by sender. ``failed`` maps a client to the owners of shares that it could not use; ``dealers`` continued after that.
     ``listed`` is this step's bitmap. ``agreement`` maps a client to survivor list and signature, also after the end.
     ``openings`` maps a client to the value that opens noise layers, ``commitments`` to its chain's lowest value.
-    ``links`` has version 4's links, by sender and owner. With ``whole`` clients sign no list with own disputes.
+    ``links`` has version 4's links, by sender and owner. With ``whole`` clients sign no list that names a client they
+    dispute with.
     """
 
     secret: bytearray

@@ -33,7 +33,7 @@ def require_shares(state: ServerState, graph: Graph) -> None:
 
 
 def unmask(total: RingVector, state: ServerState, graph: Graph, *, threads: int = 1) -> None:
-    """Remove self-masks and orphaned pair masks from ``total``, in place.
+    """Remove survivors' self-masks and vanished clients' pair masks from ``total``, in place.
 
     Survivors' answers reveal their self-mask key; other secrets are reconstructed.
 

@@ -41,7 +41,7 @@ def check_report(
     private: Any,
     body: bytearray,
 ) -> bytes:
-    """Require a body that opens into ``body``, and the client's signature.
+    """Require the client's signature over the boxes and the body's key; open the body into ``body``.
 
     A body that does not open proves nothing against the client: any party on the way can flip a bit under a valid
     signature.
@@ -126,7 +126,7 @@ def stated(message: messages.Report | messages.ProvedReport, parameters: UploadP
 def check_checked(
     message: messages.Checked | messages.ProvedChecked, public: bytes, place: int, batch: bytes, count: int
 ) -> frozenset[int]:
-    """Return the places that a helper accepts in a signed batch.
+    """Require the helper's signature on this batch and a bitmap of its length; return the accepted places.
 
     Raises:
         Refusal: ``proven`` only if the helper itself signed the invalid content.
@@ -154,7 +154,7 @@ def check_answers(message: messages.ProvedChecked, accepted: int, claim: Claim) 
 def check_reveal(
     message: messages.Reveal, public: bytes, place: int, roll: bytes, parameters: UploadParameters
 ) -> None:
-    """Require the helper's signed answer to this list; with proofs, of field elements."""
+    """Require the helper's signed answer to this list, of the right length; with proofs, of field elements."""
     statement = statements.reveal_statement(message.context, place, message.roll, message.answer)
     if not verify(public, message.signature, statement):
         raise Refusal("bad_signature", proven=False)

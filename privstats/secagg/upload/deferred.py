@@ -30,7 +30,7 @@ _ADDED_BYTES = 16 << 20
 
 @dataclass(frozen=True, repr=False)
 class SealedBody:
-    """A report's sealed body, and what opens it alone.
+    """A report's sealed body, and the key that opens this body alone.
 
     Attributes:
         key: AES-256-GCM, 32 bytes.

@@ -1,6 +1,7 @@
 """The helper machine of an upload: it opens the boxes sealed to it, and answers one list, once.
 
-It has no clock, socket, global or randomness. A refusal never changes its state, else any sender could end the run.
+It has no clock, socket, global or randomness. A refusal depends on public data alone and never changes its state, else
+any sender could end the run.
 """
 
 from __future__ import annotations
@@ -343,7 +344,7 @@ class Helper(Exclusive):
         return _Evidence(self._evidence, view)
 
     def _wipe(self, end: StepName) -> None:
-        """Overwrite box key and pieces; no answer is possible afterwards."""
+        """Overwrite box key and pieces, as far as Python allows; no answer is possible afterwards."""
         self._secret[:] = bytes(len(self._secret))
         self._pieces[:] = bytes(len(self._pieces))
         self._pieces, self._digests, self._seen, self._parts = bytearray(), bytearray(), bytearray(), []

@@ -22,8 +22,8 @@ class HelperKeys(Exclusive):
         entropy: source of 32 uniform bytes, read once.
 
     Attributes:
-        offer: the signed public half.
-        reproducible: machines refuse such keys unless ``allow_reproducible``.
+        offer: the box key's signed public half.
+        reproducible: others may reproduce the box key; machines refuse it unless ``allow_reproducible`` is set.
 
     Raises:
         LocalProtocolError: no such place, the run has no name, or the end has passed.

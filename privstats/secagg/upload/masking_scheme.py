@@ -1,7 +1,7 @@
 """Mask a vector in the one upload: a body for the leader, a piece per helper, and the helpers' answers.
 
 ``Streams`` is the scheme of ``split``: ``body = x - sum_j P(stream_j)``, with one AES keystream per helper, which holds
-the seed. A helper's answer sums its streams over the survivors.
+the seed. A helper's answer sums its streams over the survivors; bodies plus answers give the sum.
 """
 
 from __future__ import annotations

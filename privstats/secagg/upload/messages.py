@@ -43,7 +43,7 @@ class Report(_Message, frozen=True, tag=0):
 class Batch(_Message, frozen=True, tag=1):
     """Leader to helper: reports without bodies, and only this helper's boxes.
 
-    ``encs`` are the bodies' first keys, empty where a box has the key.
+    ``encs`` are the keys that the bodies begin with, empty where a box has the body's key.
     """
 
     part: Index
@@ -80,7 +80,7 @@ class Reveal(_Message, frozen=True, tag=6):
 
 
 class Abandoned(_Message, frozen=True, tag=7):
-    """Helper to leader: its box key is destroyed, without an answer."""
+    """Helper to leader: its box key is destroyed, and it never gave an answer."""
 
     signature: Bytes64
 

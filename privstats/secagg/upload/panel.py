@@ -34,7 +34,7 @@ class Offer:
         place: 0 for the leader, 1 to h for helpers.
         identity: Ed25519 key, 32 bytes.
         box_key: for this run alone: X25519, 32 bytes, or X-Wing, 1,216.
-        until: second since 1970 when the key is destroyed.
+        until: second since 1970 at which the key is destroyed; clients seal nothing to it afterwards.
         signature: over parameters, roster, place, box key and end, 64 bytes.
 
     Example:
@@ -170,7 +170,7 @@ class Panel:
 
     @cached_property
     def digest(self) -> bytes:
-        """32 bytes of all members' identities and box keys."""
+        """32-byte digest of all members' identities and box keys."""
         return panel_digest((offer.identity, offer.box_key) for offer in self.offers)
 
     @property

@@ -38,7 +38,7 @@ class UploadParameters:
         helpers: parties in addition to the leader, h.
         tolerated: helpers that may work with the leader: all but one.
         protocol: always ``"split"``.
-        plan_digest: 32 bytes of everything else agreed on.
+        plan_digest: 32-byte digest of everything else agreed on.
         noisy_helpers: every helper adds noise, so no party sees the exact sum.
         claim: what every report proves, or None.
         key_agreement: ``"x25519"`` or ``"mlkem768-x25519"``, for boxes.
@@ -106,7 +106,7 @@ class UploadParameters:
 
     @property
     def digest(self) -> bytes:
-        """32 bytes of these parameters, the plan and the cryptographic suite."""
+        """32-byte digest of these parameters, the plan and the cryptographic suite."""
         numbers = (self.clients, self.min_survivors, self.colluders, self.helpers, self.tolerated)
         suite = self.suite.names[self.claim is not None]
         stated: tuple[object, ...] = (suite, self.protocol, numbers, self.ring.segments, self.plan_digest)

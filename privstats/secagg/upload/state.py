@@ -70,8 +70,8 @@ class LeaderState(HiddenRepr, Struct):
     """The leader's state; ``total`` is filled in for sealing only.
 
     ``reported`` maps a sender to its statement's hash, and ``listed`` the clients in the sum to theirs. ``open`` is
-    being filled; ``parts`` are closed and not settled, by number; ``settled`` are ``listed`` and not in the sum, if the
-    leader ``defers`` sums. ``revealed`` has each helper's answer hash and signature, which stay.
+    being filled; ``parts`` are closed and not settled, by number; ``settled`` are ``listed`` parts outside the sum, if
+    the leader ``defers`` sums. ``revealed`` has each helper's answer hash and signature, which stay.
     """
 
     private: bytearray

@@ -38,10 +38,10 @@ class Suite:
         redrawn: sealing is randomised, so no report can be made twice.
         private_of, public_of: private key and box key from 32 secret bytes.
         check: raises ``ValueError`` for an unusable box key.
-        body_key: a body's beginning, its keys, and the first boxes' contents.
+        body_key: what a body begins with, its sealing key, and what boxes hold before the helpers' pieces.
         seal: seals content for a place's box key.
         open_box: opens a box, or raises ``UnopenedError``.
-        opening: what opens this body alone; raises the same.
+        opening: returns what opens this body alone, or raises ``UnopenedError``.
     """
 
     names: tuple[bytes, bytes]
