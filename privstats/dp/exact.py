@@ -149,7 +149,7 @@ def _beside(knot: int, h: int, work: int) -> tuple[int, int]:
 
     phi(t0 + h) / phi(t0) = sum_n u_n with u_n = (-h)^n He_n(t0) / n!, so u_(n+1) = -(h t0 u_n + h^2 u_(n-1)) / (n+1),
     and the integral has h u_n / (n + 1). Each term carries a few units of error. With Cramer's bound, phi(t0) times the
-    terms from the n-th on is below |h|^n / sqrt(n!); n is large enough that this is under one unit.
+    terms from the n-th on is below |h|^n / sqrt(n!), which the chosen n keeps under one unit.
     """
     square, slope = h * h >> work, h * knot >> _STEP
     before, term = 0, 1 << work

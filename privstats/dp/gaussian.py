@@ -185,9 +185,6 @@ class Guarantee:
             Oh and Viswanath 2015, theorem 2.1; Dong, Roth and Su 2022, proposition 3):
             ``TPR <= min(e^epsilon FPR, 1 - e^-epsilon (1 - FPR))``, an AUC of ``e^epsilon / (1 + e^epsilon)``, and an
             advantage of ``tanh(epsilon / 2)``. Both curves bound a release, so the smaller one does at every rate.
-
-        Raises:
-            PlanError: mu is below 0, or the rate is not between 0 and 1.
         """
         point = operating_point(self.mu, false_positive_rate)
         if math.isinf(self.pure):

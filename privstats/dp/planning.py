@@ -25,15 +25,13 @@ def suggested_shares(schema: Schema, mu: float, records: int) -> dict[str, float
     """Return shares of (N, A, B) to *write into* a plan, from the expected signal over noise.
 
     With ``s = n mu / (C sqrt d)``: the defaults up to s = 10, N .02, A .4, B .58 from s = 20 on, linear in log s
-    between. Other sets of statistics get their defaults. A plan without shares must mean the same to every version, so
-    these are never defaults.
+    between. Other sets of statistics get their defaults. A plan without shares never uses these.
 
     Args:
         mu: Gaussian-DP parameter per record.
         records: expected number of records; a public number.
 
     Raises:
-        SchemaError: not a schema.
         PlanError: mu or records is not above 0.
 
     Example:
@@ -69,7 +67,6 @@ def optimal_shares(
 
     Raises:
         PlanError: an unknown adjacency, or not one weight above 0 per statistic.
-        SchemaError: not a schema.
 
     Example:
         >>> shares = ps.dp.optimal_shares(ps.ClassSchema(2, 2, "NA", clip_norm=1.0), "add-remove")

@@ -31,7 +31,6 @@ def l1_sensitivity(schema: Schema, statistic: str, adjacency: Adjacency) -> int:
     Raises:
         PlanError: an unknown adjacency, or another statistic. B and S have an L1 sensitivity of r^2 (d + 1) / 2, which
             makes their heads useless.
-        SchemaError: not a schema.
 
     Example:
         >>> schema = ps.ClassSchema(2, 4, "NA", clip_norm=1.0, grid_bits=10)

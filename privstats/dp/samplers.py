@@ -53,7 +53,6 @@ def rounded_gaussian(sigma: float, size: int, rng: Generator) -> Integers:
 
     Raises:
         PlanError: sigma is not in (0, 2**48], or size is negative.
-        DataError: rng is not a ``privstats.randomness.Generator``.
 
     Example:
         >>> from privstats import randomness
@@ -75,7 +74,6 @@ def discrete_gaussian(sigma: float, size: int, rng: Generator) -> Integers:
 
     Raises:
         PlanError: sigma is not in (0, 2**48], or size is negative.
-        DataError: rng is not a ``privstats.randomness.Generator``.
 
     Example:
         >>> from privstats import randomness
@@ -101,7 +99,6 @@ def discrete_laplace(scale: float, size: int, rng: Generator) -> Integers:
 
     Raises:
         PlanError: scale is not in (0, 2**35], or size is negative.
-        DataError: rng is not a ``privstats.randomness.Generator``.
 
     Example:
         >>> from privstats import randomness

@@ -40,7 +40,6 @@ def joint_mu(schema: Schema, sigmas: Mapping[str, float], adjacency: Adjacency) 
 
     Raises:
         PlanError: a statistic that the schema does not send, a sigma not above 0, an unknown adjacency.
-        SchemaError: not a schema.
 
     Example:
         >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=3.0)
@@ -198,11 +197,7 @@ def apart(schema: Schema, statistic: str, adjacency: Adjacency) -> float:
 def default_shares(schema: Schema) -> dict[str, float]:
     """Return shares that serve the heads: N .02, A .85 and .13 over the second moments; ridge G .5, h .48, q .02.
 
-    Minimising the plain squared error starves the means, on which classification heads depend most. Ridge regression is
-    flat in the share of G between .3 and .7.
-
-    Raises:
-        SchemaError: not a schema.
+    Classification heads depend most on the means. Ridge regression is flat in the share of G between .3 and .7.
 
     Example:
         >>> ps.dp.default_shares(ps.ClassSchema(2, 2, "NAB", clip_norm=1.0))

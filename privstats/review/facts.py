@@ -176,9 +176,6 @@ class Difference:
 def difference(before: Plan, after: Plan) -> Difference:
     """Compare two plans, field by field and by their derived numbers.
 
-    Raises:
-        DataError: one of them is no plan.
-
     Example:
         >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)
         >>> one = ps.Plan(schema=schema, cohort=ps.Cohort(3, 3, 100), privacy=ps.NoPrivacy())

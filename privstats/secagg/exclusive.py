@@ -22,9 +22,8 @@ M = TypeVar("M", bound="Exclusive")
 class Exclusive:
     """An object for one caller at a time, in the process that made it, that is never copied.
 
-    A concurrent call raises ``LocalProtocolError`` and does not block, except a ``waiting`` one, which closes the
-    session.
-    Read-only properties may be read at any time.
+    A concurrent call raises ``LocalProtocolError``; only a ``waiting`` one, which closes the session, blocks. Read-only
+    properties may be read at any time.
     """
 
     _turn: threading.Lock

@@ -71,7 +71,7 @@ def decapsulate(private: MLKEM768PrivateKey, ciphertext: bytes) -> bytes:
 def combined(shared: bytes, secret: bytes, ciphertext: bytes) -> bytes:
     """Concatenate both secrets and the ciphertext, for one key derivation.
 
-    A box's salt, the transcript, covers both parties' public keys; the channel's salt is the session's name alone.
+    A box's salt covers both public keys; the channel's is the session's name alone.
     """
     return shared + secret + ciphertext
 

@@ -83,8 +83,7 @@ class Identity:
 
         Args:
             path: the new file; an existing one is never replaced, because its identity would be lost.
-            passphrase: encrypts the file; each guess costs half a second and 128 MiB (scrypt with n = 2^17, r = 8, p =
-                1).
+            passphrase: encrypts the file; each guess costs half a second and 128 MiB (scrypt: n=2^17, r=8, p=1).
 
         Raises:
             LocalProtocolError: the passphrase is not a text, or empty.

@@ -122,7 +122,7 @@ def give_back(on_upload: OnUpload | None, uploaded: bytes) -> None:
 
 
 def session_id(parameters: Masking, roster: Roster | bytes) -> bytes:
-    """Return the 32-byte digests of roster and parameters: a permanent name, as a run's name is used once.
+    """Return the 32-byte digests of roster and parameters: a permanent session name.
 
     It is empty for a roster without a run, so that its parties may meet again.
     """

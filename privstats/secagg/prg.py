@@ -50,7 +50,7 @@ class TileMasks:
 
     Args:
         plus, minus: ciphers of the masks to add and subtract.
-        size: bytes of the largest tile.
+        size: of the largest tile, in bytes.
     """
 
     def __init__(self, plus: Sequence[AESGCM], minus: Sequence[AESGCM], size: int) -> None:

@@ -1,8 +1,7 @@
 """The roster: the keys of clients and server and the name of the run, agreed on outside the protocol.
 
 Its digest goes into every signature and key, so parties with different rosters cannot talk; clients' names are in no
-digest. People compare thirty digits of scrypt over it: its author may choose two rosters, and short digits of a fast
-hash would let them search for a pair.
+digest. People compare thirty digits of scrypt over it, because its author may choose two rosters.
 """
 
 from __future__ import annotations
@@ -73,8 +72,7 @@ class Roster:
         publics: the clients' Ed25519 public keys, 32 bytes each.
         server: the server's Ed25519 public key; clients accept opening and abort messages under no other key.
         run: up to 64 bytes that name this aggregation, agreed like the keys and used once; a signature of another run
-            is invalid here. A graph that is not complete needs the name of :meth:`numbered`, which no party chooses; in
-            the complete one every client checks which clients take part.
+            is invalid here. A graph that is not complete needs the name of :meth:`numbered`, which no party chooses.
         names: the clients' readable names, one each, or none; in no digest.
 
     Attributes:

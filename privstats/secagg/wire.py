@@ -113,7 +113,6 @@ class Codec:
     """Encoder, size limits and decoder of one protocol version.
 
     Args:
-        version: the only supported version.
         limits: maps parameters to each message type's maximum bytes.
     """
 

@@ -9,9 +9,8 @@ Degrees are proved as in version 3, by z = u + e f with blinds that are used onc
 commitments. A verified share *is* the pair's secret. A dealing that passes the test falsely can end a session but
 cannot change a sum.
 
-Coefficients and blinds depend on the transcript, so a copied or restored client deals different polynomials in another
-session.
-Encapsulations are random: a repeated step yields different ciphertexts.
+Coefficients and blinds depend on the transcript, so a copied or restored client deals other polynomials in another
+session. Encapsulations are random: a repeated step yields different ciphertexts.
 """
 
 from __future__ import annotations

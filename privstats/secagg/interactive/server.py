@@ -114,10 +114,7 @@ class Server(ServerSteps):
     def abandon(self, code: str = "abandoned") -> Outbox:
         """End the session and return signed aborts, at which clients wipe themselves.
 
-        After the end nothing changes; the messages carry "finished" or the failure's reason.
-
-        Raises:
-            LocalProtocolError: ``code`` is not in ``messages.ABORTS``.
+        ``code`` is one of ``messages.ABORTS``; after the end, messages carry "finished" or the failure's reason.
         """
         wire.require_word(code, messages.ABORTS)
         if self._state.step not in ENDS:

@@ -87,7 +87,7 @@ class ReportBatches:
         return freed
 
     def _coins(self, number: int, part: Part) -> bytes:
-        """Return coins that are unknown before the batch leaves and bound to every report in it.
+        """Return coins that are unknown before the batch leaves and bound to all its reports, bodies included.
 
         A restored leader draws equal coins for equal reports only.
         """

@@ -42,11 +42,10 @@ class Client(Uploader):
         entropy: source of 32 uniform bytes, read once.
         on_upload: called with :attr:`upload` before the report is sent, and again if the process was killed in between.
             If it raises, nothing is sent. It makes the client :attr:`charged`.
-        allow_reproducible: accept a reproducible ``entropy``: in tests.
+        allow_reproducible: in tests, accept a reproducible ``entropy``, which otherwise raises ``RandomnessError``.
 
     Raises:
         LocalProtocolError: arguments do not fit the parameters.
-        RandomnessError: ``entropy`` is reproducible and not allowed to be.
 
     Guarantee: an adversary that controls the leader, all helpers but one, and ``colluders`` clients of the roster
     learns from this client's report one sum over at least ``min_survivors`` clients, if no copy of the honest helper's

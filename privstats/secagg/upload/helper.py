@@ -41,11 +41,10 @@ class Helper(Exclusive):
             clients that it controls.
         noise: where required, draws a ring vector from 32 secret bytes, derived from box key and answered list: one
             list has one sample.
-        allow_reproducible: accept keys from a reproducible generator: in tests.
+        allow_reproducible: in tests, accept reproducible keys, which otherwise raise ``RandomnessError``.
 
     Raises:
         LocalProtocolError: keys, roster, panel or noise do not fit, or the keys were used.
-        RandomnessError: the keys are reproducible and not allowed to be.
 
     Guarantee: the helper adds up streams over one list, of at least ``min_survivors`` reports that keys on the roster
     signed and that it accepted, and then destroys every key. If this helper alone is honest, and no copy of its box key

@@ -34,12 +34,11 @@ class Leader(DeferredSums):
 
     Args:
         keys: the panel's place 0, for this run.
-        noise_due: the sum needs noise before publication; ``engines.journal`` allows one sample.
-        allow_reproducible: accept keys from a reproducible generator: in tests.
+        noise_due: the sum needs noise before publication; ``engines.journal`` allows only one draw.
+        allow_reproducible: in tests, accept reproducible keys, which otherwise raise ``RandomnessError``.
 
     Raises:
         LocalProtocolError: keys, roster and panel do not fit together, or the keys were used.
-        RandomnessError: the keys are reproducible and not allowed to be.
 
     Guarantee: with honest helpers :attr:`result` is absent or the exact sum over its survivors, for any behaviour of
     clients and network. A helper, like this leader, can add any vector to the sum undetected.

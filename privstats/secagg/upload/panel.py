@@ -252,11 +252,7 @@ def end_of(until: int | None) -> int:
 
 
 def check_run(roster: Roster) -> None:
-    """Require a run name of 16 to 32 bytes: runs with one name would share offers.
-
-    Raises:
-        LocalProtocolError: it is shorter or longer.
-    """
+    """Require a run name of 16 to 32 bytes: runs with one name would share offers."""
     if not _RUN_BYTES <= len(roster.run) <= 2 * _RUN_BYTES:
         raise LocalProtocolError("an upload's run is named by 16 to 32 bytes: Roster.numbered, or run=os.urandom(16)")
 
