@@ -177,9 +177,6 @@ class Noise:
         Distributed: ``survivors`` is at least ``honest_shares``, else nothing is unmasked; with levels, the noise of
         the level they reach counts. Local: each upload alone keeps the promise; the sum hides more. Panel: one member's
         noise keeps the promise; a reader who knows no member's noise faces all of it.
-
-        Raises:
-            PlanError: ``survivors`` is not an integer of at least 1.
         """
         if isinstance(survivors, bool) or not isinstance(survivors, Integral) or survivors < 1:
             raise PlanError(f"survivors must be a whole number of at least 1, got {survivors!r}")

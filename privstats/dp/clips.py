@@ -44,9 +44,6 @@ def clip_client(schema: Schema, privacy: Privacy, vector: NDArray[np.int64]) -> 
         Unit: one client, add-remove. Noise calibrated with this ``client_clip`` makes the release (epsilon, delta)-DP
         whatever the client holds. Assumes that the client applies the clip; no other party can check it.
 
-    Raises:
-        DataError: the vector does not have the layout's shape.
-
     Example:
         >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)
         >>> promise = {"unit": "client", "max_records_per_client": 9, "client_clip": 2.0, "epsilon": 1.0, "delta": 1e-5}
@@ -69,9 +66,6 @@ def clip_weights(schema: Schema, privacy: Privacy) -> dict[str, float]:
 
 def person_clip(schema: Schema, privacy: Privacy) -> PersonAverage | PersonClip:
     """Return the rule that bounds every person under a promise.
-
-    Raises:
-        PlanError: the promise is of another unit.
 
     Example:
         >>> schema, k = ps.ClassSchema(2, 2, "NA", clip_norm=2.0), {"max_records_per_person": 4, "person_clip": 3}

@@ -25,9 +25,6 @@ def draw_central(noise: Noise, layout: Layout, rng: Generator) -> NDArray[np.int
         noise equals rounding the noisy value; of a pure promise it is epsilon-DP with delta = 0. Assumes that the
         server is honest and keeps ``rng`` secret.
 
-    Raises:
-        ValueError: the model is not central.
-
     Example:
         >>> from privstats import randomness
         >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)
@@ -53,9 +50,6 @@ def draw_share(noise: Noise, layout: Layout, rng: Generator, layers: Sequence[Ge
         promise whatever the other parties do; with at least as many honest ones as ``noise.levels[j]`` implies, also
         after each has opened its j lowest layers. Local: this client's upload alone meets the promise.
 
-    Raises:
-        ValueError: clients add no noise in this model, or the layers do not fit.
-
     Example:
         >>> from privstats import randomness
         >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)
@@ -77,9 +71,6 @@ def draw_layers(noise: Noise, layout: Layout, layers: Sequence[Generator]) -> ND
     """Draw and sum the lowest layers of one client's share: int64, grid steps.
 
     A server with the layers' seeds gets integers equal to the client's (``samplers``).
-
-    Raises:
-        ValueError: the noise has fewer layers.
 
     Example:
         >>> from privstats import randomness
@@ -106,9 +97,6 @@ def draw_member(noise: Noise, layout: Layout, rng: Generator) -> NDArray[np.int6
         Exact sum + this is exactly ``noise.mu``-GDP for the unit and adjacency of the promise, as in the central model;
         other members' noise is post-processing. Assumes that this member draws once per sum and keeps ``rng`` secret;
         assumes nothing about any other member.
-
-    Raises:
-        ValueError: the model is not panel.
 
     Example:
         >>> from privstats import randomness

@@ -128,9 +128,6 @@ def drop_probability(count: float, min_count: float, sigma: float, *, laplace: b
     none. In the distributed and local models it grows with the survivors; the guaranteed ``noise.sigma["N"]``
     understates the errors.
 
-    Raises:
-        PlanError: an argument is out of range.
-
     Example:
         >>> ps.dp.drop_probability(count=50, min_count=50, sigma=4.0)
         0.5
@@ -152,9 +149,6 @@ def doubtful_counts(
 
     A class below the range stays, and one above is suppressed, with less than ``probability``: min_count -+ sigma
     Phi^-1(1 - probability), with ``sigma`` and ``laplace`` as in :func:`drop_probability`.
-
-    Raises:
-        PlanError: an argument is out of range.
 
     Example:
         >>> low, high = ps.dp.doubtful_counts(min_count=50, sigma=4.0)

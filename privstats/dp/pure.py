@@ -56,8 +56,8 @@ def _moved(schema: Schema, statistic: str) -> int:
 def _longest(square: int, entries: int) -> int:
     """Return the largest sum |x_1| + ... + |x_d| of integers with ``x_1^2 + ... + x_d^2 <= square``.
 
-    Raising an entry from a to a + 1 costs 2 a + 1 of the square and adds 1 to the sum, so cheap raises come first: all
-    entries reach ``a = isqrt(square // d)``, and the remainder raises some once more.
+    Raising an entry from a to a + 1 costs 2 a + 1 of the square, so cheap raises come first: all entries reach
+    ``a = isqrt(square // d)``, and the remainder raises some once more.
     """
     each = math.isqrt(square // entries)
     return entries * each + (square - entries * each * each) // (2 * each + 1)
@@ -105,9 +105,8 @@ def joint_epsilon(schema: Schema, scales: Mapping[str, float], adjacency: Adjace
 def pure_mu(epsilon: float) -> float:
     """Return the smallest mu for which every epsilon-DP release is mu-GDP: 2 Phi^-1(e^epsilon / (1 + e^epsilon)).
 
-    The epsilon-DP trade-off curve is straight from (0, 1) to its kink at alpha = beta = 1 / (1 + e^epsilon) and on to
-    (1, 0). The mu-GDP curve is symmetric and convex through both ends, so it is below everywhere if it is below at the
-    kink: ``Phi(-mu / 2) <= 1 / (1 + e^epsilon)``. Randomised response attains this (docs/privacy.md).
+    The mu-GDP curve is below the epsilon-DP one everywhere if it is below at the latter's kink:
+    ``Phi(-mu / 2) <= 1 / (1 + e^epsilon)``. Randomised response attains this. Proof: docs/privacy.md.
 
     Raises:
         PlanError: epsilon is not finite and at least 0.
@@ -130,10 +129,9 @@ def laplace_mu(schema: Schema, scales: Mapping[str, float], adjacency: Adjacency
 
     Guarantee:
         Unit: one record, or one client of at most m. The release of all statistics together is sqrt(sum_s mu_s^2)-GDP.
-        A statistic is epsilon-DP, hence pure_mu-GDP. And an entry that moves by x_i is (|x_i| / b)-DP, entries are
-        independent, and mu adds up in squares (Dong, Roth and Su 2022, corollary 2), so the statistic is sqrt(sum_i
-        pure_mu(|x_i| / b)^2)-GDP; pure_mu(e) <= sqrt(pi / 2) e, because the normal hazard rate is convex (Sampford
-        1953; proof in docs/privacy.md).
+        A statistic is epsilon-DP, hence pure_mu-GDP. An entry that moves by x_i is (|x_i| / b)-DP, so the statistic is
+        also sqrt(sum_i pure_mu(|x_i| / b)^2)-GDP (Dong, Roth and Su 2022, corollary 2), with
+        pure_mu(e) <= sqrt(pi / 2) e (Sampford 1953; proof in docs/privacy.md).
     """
     out = {}
     for statistic, scale in scales.items():

@@ -61,8 +61,8 @@ def client_mu(schema: Schema, sigmas: Mapping[str, float], adjacency: Adjacency,
     """Return mu of one client that holds at most ``records`` records, and none beyond them.
 
     Add-remove m mu_add, replace m max(mu_add, mu_rep) (:func:`group_mu`), attained by m copies of the worst record or
-    pair. Sums within sites are a client's own: its complete Q is positive with a trace of at most m R^2, far below what
-    m records of a larger site move; half the records opposed to the other half attain it.
+    pair. Sums within sites cost a client less (docs/sensitivity.md): half its records opposed to the other half attain
+    it.
 
     Example:
         >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)
@@ -153,9 +153,8 @@ def unit_mu(schema: Schema, privacy: Privacy, sigmas: Mapping[str, float], adjac
 def averaged_mu(schema: Schema, sigmas: Mapping[str, float], adjacency: Adjacency) -> float:
     """Return mu of one person who adds the average of the rows' sums, truncated toward zero to integer steps.
 
-    An average is no longer than its longest row, and truncation shortens it: add-remove costs as much as one record. A
-    difference of averages is an average of differences of two rows, so replace-one costs as much as one record, plus
-    truncation of less than one step per entry; :func:`apart` bounds it as well.
+    Add-remove costs as much as one record; replace-one also costs truncation of less than one step per entry, and
+    :func:`apart` bounds it as well. Proof: docs/sensitivity.md, One person.
 
     Guarantee:
         Unit: one person with any number of rows at one party. For every kind with sums over records.

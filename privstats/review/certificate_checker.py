@@ -934,7 +934,7 @@ def _text(name: str) -> str:
 
 
 def main(arguments: list[str]) -> int:
-    """Check the named plan and certificate; 0: it holds, 1: it is refused."""
+    """Check the named plan and certificate; return the exit code."""
     try:
         require(len(arguments) == 2, "form", "give the plan and its certificate")
         sys.stdout.write(check(*(_text(name) for name in arguments)) + "\n")

@@ -80,8 +80,7 @@ class Roster:
         counter: from :meth:`numbered`, else None.
 
     Raises:
-        LocalProtocolError: a key is not of 32 bytes, has low order or appears twice, the run name is too long, or names
-            do not fit.
+        LocalProtocolError: a key of another length or low order, a duplicate key, too long a run name, or unfit names.
 
     Example:
         >>> ulm, bonn, server = (ps.secagg.Identity.generate(os.urandom).public for _ in range(3))
@@ -121,9 +120,6 @@ class Roster:
             label: the subject of the run, 1 to 255 bytes of UTF-8, agreed like the keys.
             counter: the number of earlier runs of these keys, 0 to 2^64 - 1. A client accepts only its ledger's next
                 number for :attr:`members`.
-
-        Raises:
-            LocalProtocolError: as for the class, or label or counter do not fit.
 
         Guarantee: ``run`` is SHA-256 of keys, server, label and counter, so a server can change the run name only with
         another counter, which clients refuse, or other keys. The party that adds the last key can still try many: see
@@ -202,7 +198,7 @@ class Roster:
         """Parse a roster that :meth:`to_toml` wrote.
 
         Raises:
-            LocalProtocolError: not TOML, another version, or a missing, unknown or wrong key; or as for the class.
+            LocalProtocolError: an invalid text, or as for the class.
         """
         from privstats.secagg.roster_file import parsed
 
@@ -220,9 +216,6 @@ class Roster:
         """Write the roster to a file atomically, replacing an existing one.
 
         A file ``*.bin`` has 32 bytes per client instead of TOML.
-
-        Raises:
-            PrivstatsError: the file cannot be written.
         """
         from privstats.secagg.roster_file import write
 
@@ -233,7 +226,7 @@ class Roster:
         """Load a roster's file, in either form.
 
         Raises:
-            LocalProtocolError: the file cannot be read, is damaged, or as for :meth:`from_toml`.
+            LocalProtocolError: the file cannot be read or is invalid.
         """
         from privstats.secagg.roster_file import read
 

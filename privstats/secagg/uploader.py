@@ -76,9 +76,6 @@ class Uploader(Exclusive):
         """Return this client's state, sealed under 32 bytes of ``key``.
 
         Save it before sending an answer, and resume only the newest.
-
-        Raises:
-            LocalProtocolError: the client has ended.
         """
         state, (role, place) = self._state, self._saved()
         state.vector = self._vector.pack() if self._vector is not None else b""

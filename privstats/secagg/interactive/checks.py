@@ -285,7 +285,6 @@ def check_opening(parameters: Parameters, opening: bytes, *, roster: Roster) -> 
 
     Raises:
         RemoteProtocolError: that, malformed bytes, or a key of low order.
-        LocalProtocolError: roster and parameters do not fit together.
     """
     graph, view = Graph(parameters, roster), wire.view_of(opening)
     try:

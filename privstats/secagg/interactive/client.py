@@ -212,7 +212,7 @@ class Client(Uploader):
         """End the session on this side and wipe this client.
 
         Raises:
-            LedgerError: the ledger could not record that nothing was sent; the client is wiped nevertheless.
+            LedgerError: the ledger could not record that nothing was sent; the client is wiped.
         """
         if self._state.step not in ENDS:
             self._wipe("failed")

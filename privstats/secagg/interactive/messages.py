@@ -199,7 +199,7 @@ class KnownAdvertise(_Message, frozen=True, tag=17):
 
     @property
     def keys(self) -> tuple[bytes, ...]:
-        """The keys under the signature and in the transcript's leaf."""
+        """See :attr:`Advertise.keys`."""
         return self.box_key, sha256(self.kem_key).digest(), self.ciphertext_hash
 
 
@@ -220,7 +220,7 @@ class HybridAdvertise(_Message, frozen=True, tag=16):
 
     @property
     def keys(self) -> tuple[bytes, ...]:
-        """The keys under the signature and in the transcript's leaf."""
+        """See :attr:`Advertise.keys`."""
         return self.known.keys
 
 

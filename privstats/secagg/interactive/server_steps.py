@@ -232,7 +232,6 @@ class ServerSteps(Exclusive):
 
         Raises:
             AggregationError: too few answered, or shares do not fit; the session has ended.
-            LocalProtocolError: the session has not started, or had ended.
         """
         state = self._running()
         try:
@@ -266,9 +265,6 @@ class ServerSteps(Exclusive):
 
         Save it before sending its messages, and resume only the newest: an older one could seal two different messages
         under one nonce.
-
-        Raises:
-            LocalProtocolError: the session has ended.
         """
         self._unfinished()
         self._read_back()

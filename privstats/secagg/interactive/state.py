@@ -70,8 +70,8 @@ _NONE_YET = Advertise(bytes(32), 0, bytes(32), bytes(32), bytes(32), bytes(64))
 class ClientState(HiddenRepr, Struct):
     """A client's state; ``vector`` and ``faults`` are for sealing only.
 
-    ``held`` maps an owner to its two shares; ``dealers`` are the neighbours it masked with. ``answered`` hashes
-    answered messages, the last with ``answer``. ``upload`` is the masked-vector message's hash, ``uploaded`` that hash
+    ``held`` maps an owner to its two shares; ``dealers`` are the neighbours it masked with. ``answered`` holds answered
+    messages' hashes; ``answer`` is for the last. ``upload`` is the masked-vector message's hash, ``uploaded`` that hash
     once it may be sent; ``charged`` requires ``on_upload`` first. ``agreement`` maps a signer to ``survivors`` and its
     signature, after the end. ``noise_root`` opens all noise layers. ``only`` is the one list that may be signed;
     ``whole`` forbids lists that name a client in dispute with this one. In version 4 the server shares ``kem_secret``,

@@ -308,10 +308,6 @@ class EarlyCheck:
 
     A client signs the boxes and the body's beginning, which identify the body; the signature is the last 64 bytes. Only
     the machine's later complete check counts.
-
-    Attributes:
-        context: 32 bytes that every message carries.
-        publics: the clients' public keys, by index.
     """
 
     parameters: UploadParameters

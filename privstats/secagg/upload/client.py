@@ -38,7 +38,6 @@ class Client(Uploader):
         vector: the client's contribution; masking copies it.
         identity: the signing key of this index.
         roster: all parties' public identities, or the roster's 32-byte digest, agreed on likewise.
-        panel: leader and helpers, by the identities that the plan names.
         entropy: source of 32 uniform bytes, read once.
         on_upload: called with :attr:`upload` before the report is sent, and again if the process was killed in between.
             If it raises, nothing is sent. It makes the client :attr:`charged`.
@@ -183,7 +182,7 @@ class Client(Uploader):
         """Remove root, vector and report, so that nothing can be sent.
 
         Raises:
-            LedgerError: the ledger could not record that nothing was sent; the client is wiped nevertheless.
+            LedgerError: the ledger could not record that nothing was sent; the client is wiped.
         """
         self._forget()
         uploaded = self._state.uploaded

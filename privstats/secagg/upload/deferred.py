@@ -49,11 +49,7 @@ class SealedBody:
 
 
 def bodies_in(content: bytes, openers: bytes) -> Iterator[SealedBody]:
-    """Yield concatenated bodies of one length, each with its :attr:`SealedBody.opener`.
-
-    Raises:
-        LocalProtocolError: the numbers of bodies and openers differ.
-    """
+    """Yield concatenated bodies of one length, each with its :attr:`SealedBody.opener`."""
     count, rest = divmod(len(openers), _OPENER_BYTES)
     if rest or not count or len(content) % count:
         raise LocalProtocolError("the part's bodies are not as many as their keys")
@@ -67,7 +63,7 @@ def sum_of(ring: Group, bodies: Iterable[SealedBody]) -> bytes:
     """Return the packed sum of some bodies, equal for every order and partition.
 
     Raises:
-        LocalProtocolError: a body is another one, or was changed.
+        LocalProtocolError: a body was changed or exchanged.
 
     Example:
         >>> from cryptography.hazmat.primitives.ciphers.aead import AESGCM

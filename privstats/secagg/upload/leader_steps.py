@@ -228,7 +228,6 @@ class LeaderSteps(Exclusive):
 
         Raises:
             AggregationError: too few clients remain, or a helper has not answered; the run has ended.
-            LocalProtocolError: it had ended before.
         """
         self._unfinished()
         obstacle = self._obstacle()
@@ -243,7 +242,6 @@ class LeaderSteps(Exclusive):
         return self.outbox
 
     def _obstacle(self) -> AggregationError | None:
-        """Return the error if closing this step now would end without a sum."""
         state, least = self._state, self.parameters.min_survivors
         if state.abandoned:
             return self._absent(sorted(state.abandoned), "have abandoned the run")
@@ -277,9 +275,6 @@ class LeaderSteps(Exclusive):
         """Return the leader's state, sealed under 32 bytes of ``key``.
 
         Save it before sending its messages.
-
-        Raises:
-            LocalProtocolError: the run has ended.
         """
         self._unfinished()
         state = self._state
