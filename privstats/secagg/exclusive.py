@@ -22,7 +22,7 @@ M = TypeVar("M", bound="Exclusive")
 class Exclusive:
     """An object for one caller at a time, in the process that made it, that is never copied.
 
-    A concurrent call raises ``LocalProtocolError``; only a ``waiting`` one, which closes the session, blocks. Read-only
+    A concurrent call raises ``LocalProtocolError``; only a ``waiting`` one, which closes the object, blocks. Read-only
     properties may be read at any time.
     """
 
