@@ -46,7 +46,7 @@ class NoiseRow:
     Attributes:
         statistic: its letter.
         sensitivity: its L2 sensitivity to one unit, in real units; L1 for a pure promise.
-        sigma: standard deviation of guaranteed noise, in real units.
+        sigma: guaranteed noise SD, in real units.
         mu: sensitivity / sigma; ``pure.laplace_mu`` for a pure promise.
         epsilon: of releasing it alone, at the plan's delta.
         share: its part of mu^2 under add-remove, or of a pure epsilon.
@@ -75,7 +75,6 @@ class Noise:
         model: the trust model, which fixes who adds the noise.
         honest_shares: honest clients certain to be in the sum, where they divide the noise.
         mu, epsilon, delta: the full release's guarantee, per unit.
-        rows: one per statistic.
         slack: max-divergence between summed shares and post-processed Gaussian noise; covered by the margin.
         members: panel members, who each add the full noise; 1 in other models.
         laplace: discrete Laplace scale per statistic in wire steps, if delta is 0; else empty.
@@ -360,7 +359,7 @@ def levels_of(clients: int, min_survivors: int, colluders: int) -> tuple[int, ..
 
 
 def _below(honest: int, least: int) -> int:
-    """Return the next lower level: ten elevenths, rounded up; ``least`` if within 15 %; one less for few."""
+    """Return ten elevenths, rounded up; ``least`` if within 15 %; one less for few."""
     next_one = min(honest - 1, -(-10 * honest // 11))
     near = next_one < honest - 1 and 100 * honest <= 115 * least
     return least if near else max(least, next_one)
@@ -440,7 +439,7 @@ def suppressed(noisy_counts: NDArray[np.floating[Any]], min_count: float) -> tup
 
 
 def destinations(rare: Collection[int], parents: Mapping[int, int]) -> dict[int, int | None]:
-    """Return the declared parent that receives each suppressed class's sums, or None.
+    """Map each suppressed class to its receiving parent, or None.
 
     A suppressed parent receives nothing, because its own sums are dropped too.
 

@@ -224,7 +224,7 @@ def _arctan_inverse(n: int, bits: int) -> int:
 
 @lru_cache(maxsize=256)
 def _terms(sigma: float, bits: int) -> int:
-    """Return the smallest number of Euler-Maclaurin terms with a remainder below 2**-bits."""
+    """Return the fewest terms with an Euler-Maclaurin remainder below 2**-bits."""
     m = 1
     while _log2_remainder(sigma, m) >= -bits:
         m += 1

@@ -29,7 +29,7 @@ def suggested_shares(schema: Schema, mu: float, records: int) -> dict[str, float
 
     Args:
         mu: Gaussian-DP parameter per record.
-        records: expected number of records; a public number.
+        records: expected number, public.
 
     Raises:
         PlanError: mu or records is not above 0.

@@ -213,7 +213,7 @@ def default_shares(schema: Schema) -> dict[str, float]:
 
 
 def checked_shares(schema: Schema, shares: Mapping[str, float] | None) -> dict[str, float]:
-    """Return the shares in the schema's order, or the defaults for None.
+    """Return shares in the schema's order, or the defaults.
 
     Raises:
         PlanError: shares that do not name exactly the schema's statistics.
@@ -240,8 +240,6 @@ def allocate(
     joint sensitivity, which is exact because mu^2 is linear in a common factor of all 1/sigma_s^2.
 
     Args:
-        shares: each statistic's part of mu^2.
-        mu: the parameter to spend.
         cost: mu of the promise's unit, from noise levels and an adjacency (``unit_mu``).
     """
     unit = {s: cost({s: 1.0}, "add-remove") / math.sqrt(share) for s, share in shares.items()}

@@ -1,4 +1,4 @@
-"""Explain the cost of drop-outs: noise sized for the fewest survivors is too much for more."""
+"""Explain the cost of drop-outs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _TENTHS = (0, 1, 2, 3)
 
 @dataclass(frozen=True)
 class Dropout:
-    """A session in which some clients vanish.
+    """A session with drop-outs.
 
     Attributes:
         gone: clients that vanish.
@@ -65,7 +65,7 @@ def dropout_table(
 
 
 def plan_dropouts(plan: Plan, noise: Noise) -> tuple[Dropout, ...]:
-    """Return the rows of :func:`dropout_table` for a plan with noise."""
+    """Return a plan's :func:`dropout_table`."""
     cohort = plan.cohort
     return dropout_table(
         noise,

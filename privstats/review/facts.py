@@ -1,4 +1,4 @@
-"""Review a plan: facts in sentences, and the difference of two plans."""
+"""State a plan's facts, and the difference of two plans."""
 
 from __future__ import annotations
 
@@ -174,7 +174,7 @@ class Difference:
 
 
 def difference(before: Plan, after: Plan) -> Difference:
-    """Compare two plans, field by field and by their derived numbers.
+    """Compare two plans by fields and derived numbers.
 
     Example:
         >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)

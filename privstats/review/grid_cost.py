@@ -1,4 +1,4 @@
-"""Compute a plan's vector on the wire and under masks, and the savings of coarser grids.
+"""Compute a vector's cost, and the savings of coarser grids.
 
 Every grid bit adds two bits to second moments. Entries above 32 bits are masked in 64-bit lanes with twice the
 keystream.
@@ -26,10 +26,8 @@ class GridCost:
     """The cost of a vector on one grid.
 
     Attributes:
-        grid_bits: of the schema.
         least, most: bits of the narrowest and the widest entry.
         widest: bits of the widest entry except counts.
-        upload_bytes: a client's upload.
         mask_bytes: keystream of one mask.
 
     Example:

@@ -1,4 +1,4 @@
-"""Explain facts that only some plans have: those of a kind of schema, and of devices."""
+"""Explain facts of a kind of schema, and of devices."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _EXACT: Mapping[str, str] = {
 
 
 def warning_of_exact_sums(schema: Schema) -> list[str]:
-    """Warn what exact sums of this kind reveal of single records; may be empty."""
+    """Warn what exact sums reveal of single records, if anything."""
     return [_EXACT[schema.task]] if schema.task in _EXACT else []
 
 

@@ -1,4 +1,4 @@
-"""Select the worst of a kind's pairs of adjacent data sets, and compute its distance.
+"""Select a kind's worst pair of adjacent data sets, and its distance.
 
 A kind lists its pairs (``kinds.worst``); docs/sensitivity.md proves which are worst.
 """

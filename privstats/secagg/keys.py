@@ -1,4 +1,4 @@
-"""Identities, and the derivation of keys from shared secrets.
+"""Hold identities and derive keys from shared secrets.
 
 Each derived key has its own label and one purpose. A machine's state is sealed under the caller's key, and bound to
 role, parameters, roster and index. Sealing does not prevent the reuse of an old copy: a store must replace it.

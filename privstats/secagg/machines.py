@@ -1,4 +1,4 @@
-"""Interfaces that plans, engines and journals use for every masking protocol.
+"""Define the interfaces of every masking protocol.
 
 Seeds of excess noise's layers form a chain: one value opens any number of lowest layers, and reveals no others.
 """
@@ -46,7 +46,7 @@ class Outbox:
 
 
 class Masking(Protocol):
-    """One aggregation's public parameters: a frozen value, equal for all parties."""
+    """One aggregation's public parameters, equal for all parties."""
 
     @property
     def protocol(self) -> str:
@@ -54,7 +54,7 @@ class Masking(Protocol):
 
     @property
     def steps(self) -> tuple[str, ...]:
-        """The names of the steps, in order; opaque outside the protocol."""
+        """Names of the steps, in order; opaque outside the protocol."""
 
     @property
     def upload_step(self) -> str:
@@ -159,7 +159,7 @@ class Peer(Protocol):
 
     @property
     def index(self) -> int:
-        """The machine's index on the roster."""
+        """Roster index."""
 
     @property
     def step(self) -> str:
@@ -186,7 +186,7 @@ class Peer(Protocol):
         """SHA-256 of the masked-vector message; empty until it may be sent."""
 
     def start(self) -> list[tuple[str, bytes]]:
-        """Return its unprompted messages; none where the server begins."""
+        """Return its unprompted messages, if any."""
 
     def receive(self, data: bytes | bytearray | memoryview) -> list[tuple[str, bytes]]:
         """Answer one server message; identical bytes get identical answers."""
@@ -215,7 +215,7 @@ class Aggregator(Protocol):
 
     @property
     def steps(self) -> tuple[str, ...]:
-        """The names of the steps, in order."""
+        """Names of the steps, in order."""
 
     @property
     def step(self) -> str:
@@ -223,7 +223,7 @@ class Aggregator(Protocol):
 
     @property
     def waiting_for(self) -> frozenset[int]:
-        """The clients without an answer in this step."""
+        """Clients without an answer in this step."""
 
     @property
     def outbox(self) -> Outbox:
@@ -246,7 +246,7 @@ class Aggregator(Protocol):
         """Opened layers of noise, by client; may be empty."""
 
     def awaits(self, client: int) -> bool:
-        """Return whether the client's answer is still to come."""
+        """Return whether the client's answer is due."""
 
     def start(self) -> Outbox:
         """Return the messages that open the session."""
@@ -255,7 +255,7 @@ class Aggregator(Protocol):
         """Record one answer and return any messages to send."""
 
     def step_status(self) -> StepStatus:
-        """Return which clients have answered, and whether closing now would fail."""
+        """Return the step's status."""
 
     def end_step(self) -> Outbox:
         """Close the step and return the messages that open the next."""

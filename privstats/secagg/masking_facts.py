@@ -1,4 +1,4 @@
-"""The facts about a plan's masking: thresholds, trust, collusion and poisoning, in sentences and as numbers."""
+"""State a plan's masking in sentences and numbers."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _MANY = 10_000
 
 @singledispatch
 def masking_facts(masking: Any) -> list[str]:
-    """Return one sentence per fact about the masking of a plan, for the person who reviews it.
+    """Return one sentence per fact, for a reviewer.
 
     Example:
         >>> from privstats.secagg.masking_facts import masking_facts
@@ -47,7 +47,7 @@ def masking_facts(masking: Any) -> list[str]:
 
 @singledispatch
 def masking_numbers(masking: Any) -> dict[str, Any]:
-    """Return the facts for scripts: names and numbers, nested at will; infinities are allowed.
+    """Return the facts for scripts, nested at will; infinities are allowed.
 
     Example:
         >>> from privstats.secagg.masking_facts import masking_numbers
@@ -78,7 +78,6 @@ def _of_interactive(parameters: Parameters) -> list[str]:
 
 
 def _listing(parameters: Parameters) -> list[str]:
-    """Explain why a list needs more clients than a sum."""
     disputes, survivors = parameters.disputes, parameters.min_survivors
     if not disputes:
         return []
@@ -108,7 +107,6 @@ def _framing(parameters: Parameters) -> list[str]:
 
 
 def _failures(bounds: FailureBounds, server_may_lie: bool) -> list[str]:
-    """State the failure bounds, and what holds only for an honest server."""
     named = {
         "honest clients split into groups": bounds.connectivity,
         "a client's secrets come together": bounds.privacy,
@@ -175,7 +173,6 @@ def _time(seconds: float) -> str:
 
 
 def _inputs(proved: bool) -> list[str]:
-    """Explain how a dishonest party can change the sum."""
     if not proved:
         return [
             "one client that sends false data, or the leader, or any one helper, can shift the sum by anything in the "

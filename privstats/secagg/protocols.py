@@ -1,4 +1,4 @@
-"""Look up a masking protocol by name: the classes of its parameters and machines.
+"""Look up a masking protocol's classes by name.
 
 A new protocol is a row here and a separate package. Another way to mask the one upload is a ``MaskingScheme``, not a
 row.
@@ -78,7 +78,7 @@ class AggregatorKind(Protocol):
 
 @dataclass(frozen=True)
 class Machines:
-    """The classes of a protocol's machines, and functions on its messages; optional ones may be None.
+    """A protocol's machines and functions; optional ones may be None.
 
     Attributes:
         largest_answer: returns the maximum bytes of a peer's message; an engine accepts none larger.

@@ -182,7 +182,7 @@ class Roster:
         )
 
     def to_toml(self) -> str:
-        """Return the roster as TOML: keys and run in hex, one table per client."""
+        """Return TOML with keys and run in hex, one table per client."""
         from privstats.secagg.roster_file import written
 
         return written(self._listed)
@@ -223,7 +223,7 @@ class Roster:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Roster:
-        """Load a roster's file, in either form.
+        """Load a file of either form.
 
         Raises:
             LocalProtocolError: the file cannot be read or is invalid.

@@ -43,7 +43,7 @@ class Listed:
 
 
 def written(listed: Listed) -> str:
-    """Return the text of a roster's file."""
+    """Return a file's text."""
     tables = [_head(listed)]
     tables += [{"key": key.hex()} for key in listed.publics]
     for client, name in zip(tables[1:], listed.names, strict=False):
@@ -52,7 +52,7 @@ def written(listed: Listed) -> str:
 
 
 def parsed(text: str) -> Listed:
-    """Parse a roster's text, or raise ``LocalProtocolError``."""
+    """Parse a text, or raise ``LocalProtocolError``."""
     tables = _tables(text)
     _check_head(tables, "client")
     clients = tables["client"]
@@ -75,7 +75,7 @@ def _listed(tables: Mapping[str, Any], publics: tuple[bytes, ...], names: tuple[
 
 
 def packed(listed: Listed) -> bytes:
-    """Return the bytes of a roster's binary file."""
+    """Return a binary file's bytes."""
     head = tomli_w.dumps({**_head(listed), "clients": len(listed.publics)}).encode()
     names = "".join(f"{name}\n" for name in listed.names).encode()
     content = b"".join([_MAGIC, len(head).to_bytes(_LENGTH_BYTES, "big"), head, *listed.publics, names])
@@ -83,13 +83,13 @@ def packed(listed: Listed) -> bytes:
 
 
 def write(path: str | os.PathLike[str], listed: Listed) -> None:
-    """Write a roster's file, binary if named ``*.bin``."""
+    """Write a file, binary if named ``*.bin``."""
     binary = Path(path).suffix == ".bin"
     atomic_write(path, packed(listed) if binary else written(listed).encode())
 
 
 def read(path: str | os.PathLike[str]) -> Listed:
-    """Read a roster's file of either form, or raise ``LocalProtocolError``."""
+    """Read a file of either form, or raise ``LocalProtocolError``."""
     data = _bytes_of(path)
     return _unpacked(data) if data.startswith(_MAGIC) else parsed(_text(path, data))
 

@@ -18,7 +18,7 @@ Words: TypeAlias = NDArray[np.uint64]
 
 
 class Claim(Protocol):
-    """A claim that every report proves: a frozen value, equal for all parties."""
+    """A claim that every report proves, equal for all parties."""
 
     @property
     def statement(self) -> Any:

@@ -19,7 +19,7 @@ Failed = Mapping[int, tuple[int, ...]]
 
 
 def both_sides(failed: Failed) -> Failed:
-    """Map each client to all clients in dispute with it."""
+    """Map each client to those in dispute with it."""
     sides: dict[int, set[int]] = {}
     for holder, owners in failed.items():
         for owner in owners:
@@ -148,7 +148,7 @@ def _holders(owner: int, here: Collection[int], failed: Failed, graph: Graph) ->
 
 
 def require_dealers(checked: Collection[int], failed: Failed, graph: Graph, *, whole: bool = False) -> frozenset[int]:
-    """Return the clients that continue, or raise, naming disputes."""
+    """Return continuing clients, or raise, naming disputes."""
     dealers = admitted(checked, failed, graph, whole=whole)
     try:
         require_clients(dealers, "check", graph)

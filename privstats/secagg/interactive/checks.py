@@ -1,4 +1,4 @@
-"""The checks of client and server on each message: each function prevents one kind of lie.
+"""Check messages: each function prevents one kind of lie.
 
 They raise ``Refusal``. A client then ends; the server continues without the culprit.
 """

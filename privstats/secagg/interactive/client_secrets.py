@@ -67,7 +67,7 @@ class ClientSecrets(BoxKeys):
         self.mask_public, self.self_public = public_of(self._mask_key.private), public_of(self._self_key.private)
 
     def advertise(self, opening: Open, context: bytes, me: int, identity: Identity, state: ClientState) -> Advertise:
-        """Return the signed keys; raises ``Refusal`` for a key of low order."""
+        """Return signed keys; raises ``Refusal`` for a key of low order."""
         del state  # version 4 keeps a secret there
         self.shared_with(opening.server_key)
         keys = self.box_public, self.mask_public, self.self_public

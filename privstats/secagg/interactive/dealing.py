@@ -98,7 +98,7 @@ Values: TypeAlias = NDArray[np.object_]
 
 
 def commitments_to(values: Values, transcript: bytes, owner: int, holders: Sequence[int]) -> bytes:
-    """Return a pair of commitments per neighbour."""
+    """Return commitments, a pair per neighbour."""
     return b"".join(
         share_commitment(transcript, kind, owner, holder, to_bytes(line[2 * k]), to_bytes(line[2 * k + 1]))
         for holder, line in zip(holders, values, strict=True)

@@ -48,7 +48,7 @@ class Graph:
         return self.parameters.digest + self.roster.digest
 
     def neighbours(self, client: int) -> tuple[int, ...]:
-        """Return the neighbours of ``client``, in increasing order."""
+        """Return a client's neighbours."""
         if self.parameters.complete:
             return tuple(other for other in range(self.parameters.clients) if other != client)
         return tuple(int(other) for other in self._table[client])

@@ -83,7 +83,7 @@ class HybridSecrets(BoxKeys):
         return HybridAdvertise(opening.session, me, self.box_public, public, ciphertext, signature)
 
     def channel_secret(self, state: ClientState) -> bytes:
-        """Return the secret behind the channel's keys."""
+        """Return the channel's secret."""
         ciphertext = cast("HybridAdvertise", state.advert).ciphertext
         return kem.combined(self.shared_with(state.server_key), bytes(state.kem_secret), ciphertext)
 
@@ -111,7 +111,7 @@ class HybridSecrets(BoxKeys):
         return ciphertext + key.encrypt(NONCE, shares, context)
 
     def open_box(self, box: bytes, receiver: int, sender: KnownAdvertise, transcript: bytes) -> bytes:
-        """Return the shares in ``sender``'s box; raises ``InvalidTag``."""
+        """Return a box's shares; raises ``InvalidTag``."""
         context = box_context(sender.session, sender.sender, receiver)
         ciphertext, sealed = box[: kem.CIPHERTEXT_BYTES], box[kem.CIPHERTEXT_BYTES :]
         secret = kem.decapsulate(self._kem, ciphertext)
@@ -131,7 +131,7 @@ class HybridSecrets(BoxKeys):
         return (joined,)
 
     def pair_seeds(self, others: Iterable[int], state: ClientState) -> Iterator[tuple[int, bytes]]:
-        """Yield each other client, in order, with its mask seed."""
+        """Yield other clients, in order, with mask seeds."""
         for other in others:
             value = self._pair_value(other, state.transcript) if other > self._me else state.held[other][SECRET_BYTES:]
             yield other, pair_seed(value, state.transcript, (self._me, other))

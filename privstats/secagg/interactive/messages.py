@@ -150,7 +150,7 @@ class Agree(_Message, frozen=True, tag=7):
 
 
 class Agreement(_Message, frozen=True, tag=8):
-    """The neighbours' signatures over the survivor list."""
+    """Neighbours' signatures over the survivor list."""
 
     signers: tuple[Index, ...]
     signatures: bytes
@@ -330,7 +330,7 @@ encode, decode, is_kind, size_limit = _CODEC.encode, _CODEC.decode, _CODEC.is_ki
 
 
 def codec_of(parameters: Parameters) -> wire.Codec:
-    """Return the codec of the parameters' version."""
+    """Return the version's codec."""
     return _HYBRID_CODEC if parameters.hybrid else _CODEC
 
 
@@ -361,12 +361,12 @@ def context_of(graph: Graph, session: bytes, server_key: bytes, kem_key: bytes =
 
 
 def open_statement(context: bytes) -> bytes:
-    """Return the signed statement that opens a session."""
+    """Return the statement that opens a session."""
     return prefix("open") + context
 
 
 def abort_statement(context: bytes, code: int) -> bytes:
-    """Return the signed statement that ends a session early."""
+    """Return the statement that ends a session early."""
     return prefix("abort") + context + bytes([code])
 
 
@@ -381,12 +381,12 @@ def advert_leaf(advert: Advertise | HybridAdvertise | KnownAdvertise) -> bytes:
 
 
 def transcript_of(context: bytes, root: bytes) -> bytes:
-    """Hash everything that was advertised; ``root`` is the Merkle tree's."""
+    """Hash everything advertised; ``root`` is the Merkle tree's."""
     return labelled("transcript", context, root)
 
 
 def box_context(session: bytes, sender: int, receiver: int) -> bytes:
-    """Return a sealed box's associated data."""
+    """Return a box's associated data."""
     return prefix("share") + session + index(sender) + index(receiver)
 
 

@@ -1,4 +1,4 @@
-"""The public parameters of one aggregation, bound into every signature and key by their digest."""
+"""Solve the public parameters of one aggregation."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ GraphKind: TypeAlias = Literal["auto", "complete", "sparse", "robust"]
 
 @dataclass(frozen=True)
 class Parameters:
-    """The public parameters of one aggregation; build them with :meth:`solve`.
+    """The public parameters of one aggregation, bound into every signature and key; build them with :meth:`solve`.
 
     Attributes:
         clients: parties on the roster, n.
@@ -111,7 +111,7 @@ class Parameters:
 
     @property
     def complete(self) -> bool:
-        """Whether every client is every other's neighbour."""
+        """Whether all clients are neighbours."""
         return self.neighbours == self.clients - 1
 
     @property
@@ -156,7 +156,7 @@ class Parameters:
 
     @property
     def digest(self) -> bytes:
-        """32-byte digest of these parameters, the plan and the cryptographic suite."""
+        """32-byte digest of parameters, plan and cryptographic suite."""
         numbers = (self.clients, self.threshold, self.min_survivors, self.colluders, self.neighbours)
         layers = (self.levels,) if self.levels else ()
         parts = (SUITES[self.key_agreement], numbers, self.ring.segments, self.plan_digest, *layers)
@@ -164,7 +164,7 @@ class Parameters:
 
     @property
     def upload_bytes(self) -> int:
-        """Size of a client's masked vector on the wire."""
+        """Bytes of a masked vector."""
         return self.ring.wire_bytes
 
     @property
@@ -184,7 +184,7 @@ class Parameters:
 
     @property
     def remedy(self) -> str:
-        """The change to a plan that makes :attr:`failure` smaller."""
+        """The remedy for too large a :attr:`failure`."""
         return f"expect fewer colluders or dropouts, or use a complete graph of at most {COMPLETE_LIMIT} clients"
 
     @property

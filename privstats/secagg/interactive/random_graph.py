@@ -134,7 +134,6 @@ def failure_bounds(
 
 
 def _connectivity(clients: int, lost: int, k: int) -> float:
-    """Return log2 of n * prod_{i<k/2} (lost - i)/(n - i)."""
     if lost < k // 2:
         return -inf
     return log2(clients) + sum(log2((lost - i) / (clients - i)) for i in range(k // 2))

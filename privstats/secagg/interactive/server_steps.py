@@ -1,4 +1,4 @@
-"""Handle the server's messages: expected senders, repeats, closing of steps, and saved states.
+"""Handle the server's messages and saved states.
 
 Boxes of shares dominate the state: 1,168 n k bytes with n clients, k neighbours and ML-KEM-768. Above ``SHELVED_ABOVE``
 clients only a journal's log has them; a resumed server reads all back before it sends a box.
@@ -56,7 +56,7 @@ class StepActions:
 
 
 class ServerSteps(Exclusive):
-    """The server interface for engines; :class:`~privstats.secagg.Server` processes the messages."""
+    """The server interface for engines."""
 
     steps: ClassVar[tuple[str, ...]] = tuple(STEPS)
     accepted: int = 0
@@ -78,7 +78,7 @@ class ServerSteps(Exclusive):
 
     @abstractmethod
     def _read(self, sender: int, data: memoryview, kind: type[Any]) -> Any:
-        """Parse the message and check that it answers this server's message."""
+        """Parse and check an answer to this server's message."""
 
     @abstractmethod
     def _message(self, client: int) -> bytes:
@@ -89,14 +89,14 @@ class ServerSteps(Exclusive):
 
     @abstractmethod
     def _receivers(self, owner: int) -> tuple[int, ...]:
-        """Return the clients that ``owner`` seals boxes for, in order."""
+        """Return clients that ``owner`` seals boxes for, in order."""
 
     @abstractmethod
     def _channel(self, client: int) -> Channel: ...
 
     @property
     def roster(self) -> Roster:
-        """The public identities of all parties."""
+        """All parties' public identities."""
         return self._graph.roster
 
     @property
@@ -106,7 +106,7 @@ class ServerSteps(Exclusive):
 
     @property
     def waiting_for(self) -> frozenset[int]:
-        """The clients without an answer in this step."""
+        """Clients without an answer in this step."""
         return frozenset(self._state.expected)
 
     @property
@@ -165,7 +165,7 @@ class ServerSteps(Exclusive):
         return dict(self._state.agreement)
 
     def awaits(self, client: int) -> bool:
-        """Return whether the client's answer is still to come."""
+        """Return whether the client's answer is due."""
         return client in self._state.expected
 
     @exclusive
@@ -217,7 +217,7 @@ class ServerSteps(Exclusive):
 
     @exclusive
     def step_status(self) -> StepStatus:
-        """Return which clients have answered, and whether :meth:`end_step` would fail."""
+        """Return the step's status."""
         state, abort = self._running(), None
         try:
             self._rows[state.step].checks(self)

@@ -1,7 +1,4 @@
-"""The checks of leader and helpers on each message: each function prevents one kind of lie.
-
-They return what they read or raise ``Refusal``.
-"""
+"""Check messages: each function prevents one kind of lie, or raises ``Refusal``."""
 
 from __future__ import annotations
 
@@ -239,7 +236,7 @@ def _columns(message: messages.Batch | messages.ProvedBatch, parameters: UploadP
 
 
 def entries_of(message: messages.Batch | messages.ProvedBatch, parameters: UploadParameters) -> list[Entry]:
-    """Return the rows of a batch that :func:`check_batch` has passed."""
+    """Return the rows of a checked batch."""
     count = len(message.senders)
     columns = [rows(column, width) if width else [b""] * count for column, width in _columns(message, parameters)]
     return [Entry(sender, *row) for sender, *row in zip(message.senders, *columns, strict=True)]
@@ -315,7 +312,7 @@ class EarlyCheck:
     publics: Sequence[bytes]
 
     def report_bytes(self, sender: int) -> int:
-        """Return this sender's exact report length."""
+        """Return a report's exact length."""
         return self._fixed + size_of_index(sender)
 
     def head_bytes(self, sender: int) -> int:

@@ -1,4 +1,4 @@
-"""The client machine of an upload: it sends one report and receives no message.
+"""The client machine of an upload.
 
 It has no socket or global, reads the clock only for box keys' ends, and trusts only its arguments.
 """

@@ -80,7 +80,7 @@ def sum_of(ring: Group, bodies: Iterable[SealedBody]) -> bytes:
 
 
 def sum_part(ring: Group, content: bytes, openers: bytes) -> bytes:
-    """Return the packed sum of concatenated bodies."""
+    """Return concatenated bodies' packed sum."""
     return sum_of(ring, bodies_in(content, openers))
 
 

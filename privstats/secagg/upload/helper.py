@@ -1,4 +1,4 @@
-"""The helper machine of an upload: it opens the boxes sealed to it, and answers one list, once.
+"""The helper machine of an upload, which answers one list, once.
 
 It has no clock, socket, global or randomness. A refusal depends on public data alone and never changes its state, else
 any sender could end the run.
@@ -152,7 +152,7 @@ class Helper(Exclusive):
 
     @exclusive
     def start(self) -> list[tuple[str, bytes]]:
-        """Return an empty list: a helper only answers messages."""
+        """Return an empty list: a helper only answers."""
         return []
 
     @exclusive

@@ -1,4 +1,4 @@
-"""The leader machine of an upload: it collects reports, queries the helpers, and unmasks the one sum.
+"""The leader machine of an upload.
 
 It has no clock, socket, global or randomness. Clients and helpers can shift the sum, but it is always a sum.
 """

@@ -1,4 +1,4 @@
-"""Handle the leader's messages: expected senders, repeats, closing of steps, and saved states."""
+"""Handle the leader's messages and saved states."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _NO_FAULT = ("busy", "already_here")
 
 
 class LeaderSteps(Exclusive):
-    """The leader interface for engines; :class:`~privstats.secagg.upload.leader.Leader` processes the messages."""
+    """The leader interface for engines."""
 
     steps: ClassVar[tuple[str, ...]] = STEPS
     accepted: int = 0
@@ -213,7 +213,7 @@ class LeaderSteps(Exclusive):
 
     @exclusive
     def step_status(self) -> StepStatus:
-        """Return which peers have answered, and whether :meth:`end_step` would fail."""
+        """Return the step's status."""
         self._unfinished()
         step, waiting = self._state.step, self.waiting_for
         peers = range(self.parameters.clients)
@@ -346,5 +346,5 @@ class LeaderSteps(Exclusive):
 
 
 def place_of(parameters: UploadParameters, roster: Roster) -> bytes:
-    """Return the digests that a leader's state is bound to."""
+    """Return digests that bind a leader's state."""
     return parameters.digest + roster.digest

@@ -53,7 +53,7 @@ class MaskingScheme(Protocol):
 
     @property
     def answer_bytes(self) -> int:
-        """The length of a helper's answer."""
+        """Length of a helper's answer."""
 
     def cover(self, vector: RingVector, root: bytes | bytearray, sender: int) -> Hidden:
         """Hide a vector under a secret of this run, sender, vector and root alone."""
@@ -89,7 +89,7 @@ class ProvingScheme(MaskingScheme, Protocol):
 
 
 def scheme_of(parameters: UploadParameters, context: bytes, *, threads: int = 1) -> MaskingScheme:
-    """Return the parameters' masking scheme."""
+    """Return the masking scheme."""
     if parameters.claim is None:
         return Streams(parameters.ring, parameters.helpers, context, threads=threads)
     scheme: MaskingScheme = parameters.claim.scheme(parameters.ring, parameters.helpers, context)
@@ -191,7 +191,6 @@ class _Tile(NamedTuple):
 
     @property
     def size(self) -> int:
-        """Number of entries."""
         return int(self.entries.stop - self.entries.start)
 
 
@@ -227,7 +226,7 @@ class _Masker:
 
 
 def add_masks_packed(ring: Group, packed: memoryview, *, plus: Sequence[bytes], threads: int = 1) -> None:
-    """Add these seeds' masks to a packed vector, in place."""
+    """Add masks to a packed vector, in place."""
     ciphers, tiles = [AESGCM(seed) for seed in plus], list(_tiles(ring))
     if threads <= 1 or len(tiles) == 1:
         _add(packed, tiles, ciphers)
