@@ -1,12 +1,6 @@
-"""A head's own description: its row (the statistics it is built from) and the bounds of its parameters.
+"""A head's row (the statistics it is built from) and the bounds of its parameters, read from its class.
 
-Rows and bounds are part of the heads' classes, and the registry reads them there: there is no list of heads to
-maintain.
-
-Heads are discovered, not listed. A head's row is in its class, and the registry searches the modules of ``heads/`` on
-the first request for one. A list would be a second file to maintain, and a head that is missing from it would be
-missing from messages, files and tests alike. Rows are literals and are read from the modules' text, because ``plan
-check`` names every reader and should not load scikit-learn; requesting one head imports that one.
+Heads are discovered in modules' texts, because ``plan check`` names every reader without loading scikit-learn.
 """
 
 from typing import TYPE_CHECKING

@@ -1,6 +1,6 @@
-"""Decision rules: frozen arrays, the scores they give, and the public map in front of them.
+"""Decision rules: frozen arrays, their scores, and the public map in front of them.
 
-Every head ends in a rule. A rule holds numbers alone: no labels and no provenance.
+A rule holds numbers alone: no labels and no provenance.
 """
 
 from typing import TYPE_CHECKING
