@@ -5,7 +5,8 @@ probabilities p*, gradients add up to 0 where ``sum_y p*_y q_y (p - e_y) = 0``, 
 
     p*_y  is proportional to  p_y max(1, |p - e_y| / c).
 
-The nearest temperature and shifts keep scores sums over columns.
+So p is more confident than p*. The nearest temperature and shifts replace this link per class, so that scores stay sums
+over columns.
 """
 
 from __future__ import annotations

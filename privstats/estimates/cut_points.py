@@ -37,7 +37,7 @@ class Occupied:
 
 
 def first_edges(step: int, most: int = _MOST) -> tuple[float, ...]:
-    """Return the first grid: all ``+-2**k``, in steps of k, from k = -20 to one step beyond ``most``.
+    """Return the first grid: all ``+-2**k`` for k from -20 to one step beyond ``most``, every ``step``.
 
     Example:
         >>> from privstats.estimates.cut_points import first_edges
@@ -154,7 +154,7 @@ def cut_points(found: Occupied | None, signs: int) -> tuple[float, ...]:
     """Return 1 to ``signs`` increasing cut points: the column's quantiles at ``k / (signs + 1)``.
 
     Several quantiles in one cell become its two ends. Each is rounded to a multiple of the power of two at or below
-    1/16 of the distance to its nearest neighbour. No estimate yields :func:`public_cuts`.
+    1/16 of the distance to its nearest neighbour. Without an estimate, :func:`public_cuts` are returned.
 
     Example:
         >>> from privstats.estimates.cut_points import cut_points, scanned

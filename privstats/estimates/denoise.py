@@ -46,7 +46,7 @@ class Means:
 def counts(N: Array, sigma: float) -> Array:
     """Return positive class counts, ``(C,)``, shrunk toward their mean by the known noise variance.
 
-    Only spread beyond the noise's sum of squares plus two standard deviations is real.
+    Only spread that exceeds the noise's sum of squares by two standard deviations counts as real.
 
     Example:
         >>> from privstats.estimates.denoise import counts
@@ -210,7 +210,7 @@ class Spectrum:
     """A symmetric positive semi-definite estimate as eigenvalues and eigenvectors.
 
     Attributes:
-        values, vectors: nonnegative, ``(d,)``, and ``(d, d)``.
+        values, vectors: nonnegative eigenvalues ``(d,)``, eigenvectors ``(d, d)``.
         lost: estimated share of the signal (squared eigenvalue spread) that noise hides, 0..1.
         risk: estimated squared Frobenius error.
 
@@ -343,7 +343,8 @@ class NoisyMean:
     def spectrum(self) -> tuple[Array, Array]:
         """Orthonormal columns ``(d, d)``, the first along the mean, and the rows' eigenvalues ``(d,)`` of sum 1.
 
-        The first exceeds the others by ``L^2 / |m|^2``, with ``L = |m|^2 - d noise^2`` between 0 and .98.
+        The first exceeds the others by ``L^2 / |m|^2``, with the noiseless squared length ``L = |m|^2 - d noise^2``,
+        between 0 and .98.
         """
         d, square = len(self.mean), float(self.mean @ self.mean)
         seen = min(square - d * self.noise**2, _MOST_SEEN)
@@ -363,7 +364,7 @@ class WienerFit:
 
     Attributes:
         weights, penalty: ``(d, T)``, and s_noise^2 / s_w^2, given or implied.
-        values, gram: eigenvalues of the Gram estimate, and its name.
+        values, gram: eigenvalues of the Gram estimate, and ``"denoised"`` or ``"linear"``.
         log_evidence: of h under that estimate.
         gains, slopes: factors of h in the eigenbasis, and derivatives by eigenvalue, ``(d,)``.
 

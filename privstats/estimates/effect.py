@@ -36,7 +36,7 @@ class ArmSums:
 
 
 def ridge_line(G: Array, h: Array, sigma: float) -> Array:
-    """Return one arm's line, ``(d,)``: least squares with G's eigenvalues raised by the penalty."""
+    """Return one arm's line, ``(d,)``: least squares with G's eigenvalues raised by :func:`penalty`."""
     values, vectors = np.linalg.eigh(G)
     raised = np.maximum(values, 0.0) + penalty(sigma, len(G))
     clear = raised > 1e-12 * float(np.abs(values).max(initial=0.0))

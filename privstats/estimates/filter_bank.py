@@ -188,7 +188,7 @@ class KalmanBank:
     def counted(
         self, point: Array, share: tuple[float, float], clip: float, records: int, curvature: Array
     ) -> KalmanBank:
-        """Return the bank after a count of residuals within the clip: its share of n, and that share's noise."""
+        """Return the bank after a count of residuals within the clip; ``share`` is the count over n, and its noise."""
         expected = self.within(point, clip, curvature)
         spread = share[1] ** 2 + expected * (1 - expected) / records + np.square(_SHAPE * expected)
         evidence = self.evidence - (np.square(share[0] - expected) / spread + np.log(spread)) / 2

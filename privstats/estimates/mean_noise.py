@@ -29,7 +29,7 @@ def mean_noise(
 
     Args:
         recipe, sums, whitening, states: the course's, with the filter after every release.
-        rounds: kappa and the gradient's noise standard deviation.
+        rounds: kappa and the gradient's noise standard deviation, per round.
         temperature: divisor of the scores.
 
     Example:

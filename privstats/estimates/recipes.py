@@ -285,7 +285,7 @@ class RidgeRecipe:
 
     @property
     def mean_length(self) -> float:
-        """Value of b = max(1/2, g / 2), and 1 for few rounds: the share of length that a typical row retains.
+        """Value of b = max(1/2, g / 2), and 1 for few rounds: the length retained by a row of root mean square length.
 
         For a fixed schedule it is 1/4: under strong noise rows become directions.
         """

@@ -25,7 +25,7 @@ class RidgeWhitening:
     Attributes:
         vectors, values: V, ``(d, d)``, and denoised eigenvalues l of G / n, ``(d,)``.
         scale: P, ``(d,)``, all above 0.
-        mean_length: b, the share of length that a typical row retains.
+        mean_length: b, as in ``RidgeRecipe``.
 
     Example:
         >>> from privstats.estimates.regression import RidgeWhitening
@@ -172,7 +172,7 @@ def ridge_refined(
     """Return the state after one gradient round.
 
     A fixed schedule steps ``W <- W + stride Y d b * V'gradient / (n c)``. Otherwise the filters process the gradient,
-    scaled by the share of residuals within the clip, and by b.
+    which clipping scales by the share of residuals within the clip, and shortening of rows by b.
 
     Args:
         recipe, whitening, state: the course's, and the round's.

@@ -38,8 +38,8 @@ class Described:
 
         Args:
             intended_use: the model's purpose and users.
-            scores: named results, or a :class:`~privstats.inference.HeadScore` with intervals and reliability. The
-                promise excludes scores on records that it covers; use other records.
+            scores: named results, or a :class:`~privstats.inference.HeadScore` with intervals and reliability. No
+                promise covers scores on the records that it protects, so score other records.
 
         Raises:
             NotFittedError: the head is not fitted.

@@ -61,7 +61,7 @@ class FewRecordsWarning(UserWarning):
 
 
 class OneClassWarning(UserWarning):
-    """A head predicts one class for all rows, against its class means, probabilities or priors.
+    """A head predicts one class for all rows: for its class means too, or against its probabilities or priors.
 
     Example:
         >>> import warnings
@@ -253,7 +253,7 @@ def warn_of_few_records(head: str, records: float, features: int, remedy: str) -
 
 
 def warn_of_one_class(head: Any, means: Array | None, rows: Array, best: NDArray[np.intp]) -> None:
-    """Warn where a classifier predicts one class for all rows ``(n, d)`` behind its public map, suspiciously.
+    """Warn where a classifier suspiciously predicts one class for all rows ``(n, d)`` behind its public map.
 
     Signs: the class means get that class too; its probabilities expect 5 % of rows in others; or its priors make 100
     rows of one class improbable.
@@ -292,7 +292,7 @@ def quiet_about(y: Any) -> AbstractContextManager[Any]:
 
 
 def warn_of_unlike_columns(head: str, X: Array) -> None:
-    """Warn where column ranges of local records differ by more than a factor of 100, not counting rounding."""
+    """Warn where ranges of local records' columns, constants aside, differ by more than a factor of 100."""
     with np.errstate(over="ignore"):
         ranges = np.minimum(np.ptp(X, axis=0), np.finfo(np.float64).max)
     ranges = ranges[ranges > _CONSTANT * ranges.max(initial=0.0)]

@@ -127,7 +127,7 @@ class ClassHead(Stored, Exported, Described, OfOneRelease, Classifier):
         fisher_: the Fisher subspace, unless ``subspace`` is None.
         preprocessing_: the release's transform and clip.
         prototypes_: class means behind the public map, ``(C, d)``.
-        priors_, prevalence_: class shares: used in scores, and estimated, ``(C,)``.
+        priors_, prevalence_: class shares in the scores, and those estimated of the records, ``(C,)``.
         provenance_: sources and promise.
 
     Example:
@@ -241,7 +241,7 @@ class ClassHead(Stored, Exported, Described, OfOneRelease, Classifier):
         Args:
             X, y: records, as for ``privstats.measure``; batches as ``X`` alone.
             epsilon, delta: the promise for one record.
-            clip_norm: public limit on row norms after ``transform``; needed without ``columns``.
+            clip_norm: public norm to which longer rows are clipped after ``transform``; needed without ``columns``.
             adjacency: ``"add-remove"`` or ``"replace-one"``.
             classes: all possible classes, from public knowledge. Default: those in ``y``, then treated as public
                 (``AssumedPublicWarning``). Records of no class are refused, or excluded under ``columns``.
@@ -382,12 +382,12 @@ class ClassHead(Stored, Exported, Described, OfOneRelease, Classifier):
         return least
 
     def predict(self, X: Any, *, threshold: float | Literal["prevalence"] | None = None) -> NDArray[Any]:
-        """Return the most probable class of every row, ``(n,)``; with a threshold, the second class above it.
+        """Return the most probable class of every row, ``(n,)``; with a threshold, the second of two at or above it.
 
         Args:
             X: rows.
             threshold: two classes only: minimum probability of the second class, ``1 / (1 + k)`` where a miss costs k
-                false alarms; or ``"prevalence"``. HeadError if unusable.
+                false alarms; or ``"prevalence"``, its share of the records (``prevalence_``). HeadError if unusable.
 
         Warns:
             OneClassWarning: all rows get one class although others are likely.

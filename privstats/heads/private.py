@@ -1,4 +1,7 @@
-"""Promises of private fits, and values that heads read from records themselves; means only from public records."""
+"""Promises of private fits, and what heads read from a party's own records: shapes, columns and classes.
+
+Means are read from public records alone.
+"""
 
 from __future__ import annotations
 
@@ -118,7 +121,8 @@ class RowCount:
     def of(cls, records: Records, expected: int | None, max_records: int | None, adjacency: Adjacency) -> Self:
         """Return ``expected``, else ``max_records``, else the nearest power of two to the number of rows.
 
-        The power of two has no DP guarantee: at the geometric mean of two powers, one record changes it.
+        The power of two has no DP guarantee: at the geometric mean of two powers, one record changes it. Under
+        ``"add-remove"`` it is treated as public, with a warning; under ``"replace-one"`` all data sets have one number.
         """
         if (stated := max_records if expected is None else expected) is not None:
             return cls(stated)

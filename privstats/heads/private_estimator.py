@@ -78,7 +78,7 @@ class Private(MetaEstimatorMixin, BaseEstimator):
         head: an unfitted head; it is cloned.
         epsilon, delta: the promise for one record, per fit, in all of its rows.
         adjacency, clip_norm, classes, columns, grid_bits, max_records: as in the head's ``fit_private``.
-        target_bound: public limit on targets; regressions need it.
+        target_bound: public bound to which targets are clipped; regressions need it.
         centred, expected_records: as there, for heads that accept them.
         public_transform: the head's ``transform``, renamed for scikit-learn.
         ledger, dataset: where every fit is charged.
@@ -155,12 +155,12 @@ class Private(MetaEstimatorMixin, BaseEstimator):
         """Fit a clone of the head on one party's own records, under the promise.
 
         Args:
-            X, y: as in the head's ``fit_private``, with its errors.
+            X, y: as in the head's ``fit_private``.
             classes: those of this fit, if the constructor has none; scikit-learn metadata.
             public: ``(X, y)``, public records: **no promise covers them**; scikit-learn metadata.
 
         Raises:
-            HeadError: an unsuitable ``head``, terms or ``multiplicity``.
+            HeadError: an unsuitable ``head``, terms or ``multiplicity``. Other errors are those of ``fit_private``.
         """
         terms = self._terms(classes, public)
         times = terms.pop("multiplicity")

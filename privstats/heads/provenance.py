@@ -37,7 +37,7 @@ class Provenance(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         this claim against forgery.
 
     Attributes:
-        exact: whether records or noiseless sums were used, or None.
+        exact: whether records or noiseless sums were used; None: unknown.
         epsilon, delta: joint promise of its releases, or None.
         adjacency, unit, model: as in ``Privacy``.
         plan, releases, course: digests: the (first) plan, releases in order, course.

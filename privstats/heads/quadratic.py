@@ -54,7 +54,7 @@ class _Quadratic(ClassHead):
 
 
 def _telling_first(whitened: Array, n: Array) -> tuple[Array, int]:
-    """Return a rotation that puts directions of differing means first, and their number to screen by (0 if most)."""
+    """Return a rotation that puts directions of differing means first, and their number (0 if these are most)."""
     d = whitened.shape[1]
     directions, _, _ = discriminant_directions(whitened, n, "auto")
     turn = np.linalg.svd(directions, full_matrices=True)[0]
@@ -69,7 +69,7 @@ class QDA(_Quadratic):
     ``log pi_c - log det Sigma_c / 2 - (x - mu_c)^T Sigma_c^-1 (x - mu_c) / 2`` (GH-OFL section 3.3).
 
     Args:
-        shrinkage: of class covariances toward ``tr / d I``, as in ``LDA``.
+        shrinkage: of class covariances toward ``tr / d I``, as in ``LDA``, by the class's own count.
         priors, subspace: as in ``LDA``.
 
     Attributes:

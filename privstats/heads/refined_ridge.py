@@ -30,7 +30,7 @@ class RefinedRidge(LinearRegressor):
 
     Args:
         rounds: T, for :meth:`fit` and :meth:`fit_private`.
-        fit_intercept: append a constant column there; a course's transform ends in ``ConstantFeature`` instead.
+        fit_intercept: append a constant column in these fits; a course's transform ends in ``ConstantFeature`` instead.
 
     Attributes:
         coef_, intercept_: ``(d,)`` and a float.

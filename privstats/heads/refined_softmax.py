@@ -66,9 +66,9 @@ class RefinedSoftmax(ClassHead):
 
     Guarantee:
         As in :meth:`ClassHead.fit_private`, for the releases of one course: the first and all rounds together. Rows are
-        scaled to norm 1 behind ``transform``, so ``clip_norm`` may be omitted. **The number of rows is treated as
-        public**, to a power of two, unless ``expected_records`` or ``max_records`` is given: the recipe depends on it,
-        the noise does not. Public records enter the discriminant alone.
+        scaled to norm 1 behind ``transform``, so ``clip_norm`` may be omitted. Batches and ``centred`` are refused.
+        **The number of rows is treated as public**, to a power of two, unless ``expected_records`` or ``max_records``
+        is given: the recipe depends on it, the noise does not. Public records enter the discriminant alone.
 
     Example:
         >>> X, y = np.random.default_rng(0).normal(size=(4_000, 2)), np.arange(4_000) % 2

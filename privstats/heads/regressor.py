@@ -67,13 +67,13 @@ class LinearRegressor(Stored, Exported, Described, OfOneRelease, RegressorMixin,
         Trust: the party that runs this sees the records and adds the noise. The exact sums are not stored.
 
         Other arguments and errors are as in ``ClassHead.fit_private``. With ``fit_intercept`` a constant of half the
-        clip norm ends the transform.
+        clip norm ends the transform, unless one does.
 
         Args:
             X, y: records, as for ``privstats.measure``; targets ``(n,)``, for ``Ridge`` also ``(n, T)``. Batches come
                 as ``X`` alone, for one release only.
-            target_bound: public limit on targets, about 0, so centre them with public knowledge first. With ``columns``
-                records without a numeric target are excluded (``UnreadableRecordsWarning``).
+            target_bound: public bound, about 0, to which targets are clipped; centre them with public knowledge first.
+                With ``columns`` records without a numeric target are excluded (``UnreadableRecordsWarning``).
             columns, expected_records: open cut points are estimated first (:class:`~privstats.Binned`). ``Ridge``
                 refines by rounds if the number is given. ``RefinedRidge`` defaults to ``max_records``, else the nearest
                 power of two, then treated as public (``AssumedPublicWarning`` under ``"add-remove"``).
@@ -126,7 +126,10 @@ class LinearRegressor(Stored, Exported, Described, OfOneRelease, RegressorMixin,
 
     @property
     def coef_(self) -> Array:
-        """Weights of X's columns, or of a non-affine map's outputs, ``(d,)`` for one flat target, else ``(T, d)``."""
+        """Weights of X's columns, or of a non-affine map's outputs, ``(d,)`` for one flat target, else ``(T, d)``.
+
+        A constant of the transform is part of ``intercept_``.
+        """
         coef, _ = self._linear
         return coef[0] if self._flat else coef
 

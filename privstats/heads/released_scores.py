@@ -1,4 +1,4 @@
-"""Quantiles of each class's predicted probability, from the sums behind a two-class head; its file stores them."""
+"""Quantiles of each class's predicted probability, from a two-class head's sums, for the head's file."""
 
 from __future__ import annotations
 

@@ -44,11 +44,11 @@ class Ridge(MultiOutputMixin, LinearRegressor):
 
     Args:
         solver: ``"plain"`` excludes directions lost in the noise; ``"adassp"`` (Wang 2018) adds a penalty sized to the
-            noise; ``"wiener"`` is :func:`~privstats.estimates.denoise.denoised_solve`; ``"aggregate"`` averages these
-            and zero weights by estimated risk; ``"auto"`` is aggregate for noisy releases, else plain. With both
-            parameters ``"auto"``, :meth:`fit_private` of one target refines by rounds like :class:`RefinedRidge`, at
-            the same charge, if ``expected_records`` is given, or ``adjacency`` is ``"replace-one"`` without
-            ``max_records``.
+            noise; ``"wiener"`` is :func:`~privstats.estimates.denoise.denoised_solve`; ``"aggregate"`` averages adassp,
+            smaller penalties, wiener and zero weights by estimated risk; ``"auto"`` is aggregate for noisy releases,
+            else plain. With solver and penalty ``"auto"``, :meth:`fit_private` of one target refines by rounds like
+            :class:`RefinedRidge`, at the same charge, if ``expected_records`` is given, or ``adjacency`` is
+            ``"replace-one"`` without ``max_records``.
         penalty: a number >= 0, ``"gcv"``, ``"evidence"`` (marginal likelihood), ``"folds"`` (fold sums), or ``"auto"``:
             evidence for noisy sums, else folds if released, else GCV.
         fit_intercept: centre records in :meth:`fit`; a release needs a final ``ConstantFeature``.
@@ -58,8 +58,9 @@ class Ridge(MultiOutputMixin, LinearRegressor):
         coef_, intercept_: ``(T, d)`` and ``(T,)``, or ``(d,)`` and a float for one target.
         penalty_: the penalty used; for an aggregate, that of the largest share.
         solver_: the solver used; ``"rounds"`` has no penalty or condition (NaN).
-        condition_: condition number ``(l_max + penalty) / (l_min + penalty)`` of the centred (denoised) system, at most
-            ``(l_max + penalty) / penalty`` (corollary 1 of the one-shot ridge paper); infinite if singular.
+        condition_: condition number ``(l_max + penalty) / (l_min + penalty)`` of the centred system (denoised under
+            ``"wiener"``), at most ``(l_max + penalty) / penalty`` (corollary 1 of the one-shot ridge paper); infinite
+            if singular.
 
     Example:
         >>> X, y = np.array([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]]), np.array([1.0, 2.0, 4.0, 5.0])
@@ -92,7 +93,8 @@ class Ridge(MultiOutputMixin, LinearRegressor):
     def fit_release(self, release: Released | Releases) -> Self:
         """Fit on a release of ridge moments; post-processing, so it costs no privacy.
 
-        The intercept is the weight of a final ``ConstantFeature``; without one there is none, and a warning.
+        The intercept is the weight of a final ``ConstantFeature``; without one there is none, and a warning unless
+        ``fit_intercept`` is False.
 
         Args:
             release: ridge moments; or all releases of a ``Binned`` course over such a plan, in order, None for a

@@ -133,7 +133,7 @@ class Scoring:
         return published_head(self._bytes)
 
     def plan(self, *, cohort: Cohort, privacy: Privacy | NoPrivacy, **options: Any) -> Plan:
-        """Return the plan; ``options`` go to :class:`~privstats.Plan`. PlanError where no score would be readable."""
+        """Return the plan; ``options`` go to :class:`~privstats.Plan`. PlanError if no score would be readable."""
         if remedy := _unreadable_under(privacy):
             raise PlanError(f"no score could be read from the counts of such a plan, for {remedy}")
         if apart := sorted(options.keys() & _BY_SITE):
@@ -217,7 +217,7 @@ def published_provenance(values: Mapping[str, Values]) -> Provenance:
 
 
 def scores_alone(head: Any, rows: NDArray[Any]) -> Said:
-    """Return each row's scores and probabilities, ``(n, C)`` each; NaN for rows not finite.
+    """Return each row's scores and probabilities, computed alone, ``(n, C)`` each; NaN for rows not finite.
 
     In a batch, rounding would make a row's last bits depend on other rows.
     """

@@ -57,16 +57,16 @@ class Transform(ABC):
     def apply(self, rows: Rows) -> Rows:
         """Map finite float64 rows ``(n, inputs)`` to ``(n, outputs)``.
 
-        A row's result must have identical bits alone and in a batch, in numpy and torch: sums use
+        A row's result must have identical bits alone and in a batch, in numpy and torch on any device: sums use
         ``privstats.transforms.exact``.
         """
 
     @abstractmethod
     def outputs(self, inputs: int | None) -> int | None:
-        """Return features out for features in, None where open; SchemaError on a mismatch."""
+        """Return the number of output features, None where open; SchemaError on a mismatch."""
 
     def takes(self, outputs: int) -> int:
-        """Return features in for features out; by default equal."""
+        """Return the number of input features for ``outputs``; by default equal."""
         return outputs
 
     def plain_table(self) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Map a raw table to integer rows of norm at most 1, by the cells of its values."""
+"""Map a raw table to rows of norm at most 1, computed in integers, by the cells of its values."""
 
 from __future__ import annotations
 

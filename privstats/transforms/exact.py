@@ -1,7 +1,7 @@
 """Reproducible row arithmetic: sums over a row that do not depend on the order of additions.
 
 On a power-of-two grid products and sums are integers below 2**53, so float64 yields identical bits in any library.
-Logarithm and hyperbolic tangent alone are not exactly rounded.
+Operations are exact or correctly rounded, except logarithm and hyperbolic tangent.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class Arrays(Protocol):
         """Round to the nearest integer, ties to even."""
 
     def row_max(self, rows: Any) -> Any:
-        """Return rows' largest absolute values."""
+        """Return rows' largest absolute values; 0 without columns."""
 
     def vecdot(self, left: Any, right: Any) -> Any:
         """Return row-wise inner products, in any order."""
@@ -50,7 +50,7 @@ class Arrays(Protocol):
         """Append constant columns."""
 
     def some(self, mask: Any) -> bool:
-        """Return whether any entry is true; True while recording."""
+        """Return whether any entry is true; True while a graph is recorded."""
 
     def hstack(self, left: Any, right: Any) -> Any:
         """Join columns."""

@@ -31,9 +31,10 @@ class Levels(Transform):
 
     Args:
         columns: text columns, each a :class:`~privstats.Categories` of 2 to 16 values.
-        outcomes: empty if all are numbers; else ``Categories`` of two values or a :class:`~privstats.Numeric` each. A
-            hazard's second value is the event, further ones are competing causes.
-        spread: input index of each column of more than two texts.
+        outcomes: empty if all are numbers; else one each, in order: ``Categories`` of two values or
+            :class:`~privstats.Numeric` without edges. A hazard's second value is the event, further ones are competing
+            causes.
+        spread: input index of each column of more than two texts, in order.
 
     Raises:
         SchemaError: unsuitable columns or indices.

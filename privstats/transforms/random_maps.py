@@ -280,7 +280,7 @@ class OrthogonalProjection(SeededMap):
     """x -> the first ``features`` coordinates of H D3 H D2 H D1 x, times sqrt(p / features).
 
     H is the orthonormal Walsh-Hadamard transform of the next power of two p, D are random signs (Ailon, Chazelle 2009;
-    Andoni et al. 2015).
+    Andoni et al. 2015). With ``features = p`` it is a rotation.
 
     Example:
         >>> rotate = ps.transforms.OrthogonalProjection(seed=0, inputs=3, features=4)

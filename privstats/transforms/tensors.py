@@ -26,7 +26,7 @@ class TorchArrays:
         self.tanh = torch.tanh
 
     def row_max(self, rows: Any) -> Any:
-        """Return rows' largest absolute values."""
+        """Return rows' largest absolute values; 0 without columns."""
         return rows.abs().amax(dim=1) if rows.shape[1] else rows.sum(1)
 
     def relu(self, rows: Any) -> Any:

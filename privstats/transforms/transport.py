@@ -64,7 +64,7 @@ class Transport(Transform):
         return "_way" in self.__dict__
 
     def bound(self, start: NDArray[Any], mean: NDArray[Any], matrix: NDArray[Any]) -> Transport:
-        """Return a client's copy, able to map rows from mean ``start`` to the reference's ``mean`` by A."""
+        """Return a client's copy, able to map rows: its mean ``start``, the reference's ``mean``, and symmetric A."""
         way = (1 - self.strength) * np.eye(self.features) + self.strength * matrix
         scale = math.frexp(float(np.abs(way).max()))[1] - _BITS
         own = Transport(self.features, self.reference, self.strength)

@@ -146,8 +146,8 @@ def _belief(problem: CentredSums, estimates: Sequence[_Estimate], shares: Array,
     """Return the estimates' weights, of sum 1.
 
     For new records, weights that follow the targets' variance s^2 risk ``2 s^2 tr F G`` more (Mallows 1973). An entry
-    of h minus what weights u explain has noise variance ``sigma_h^2 + sigma_G^2 |u|^2 / 2``. The temperature is four
-    times s^2 plus that variance times the largest gain (maxima over AdaSSP's and the least-risk estimate).
+    of h minus what weights u explain has noise variance ``sigma_h^2 + sigma_G^2 |u|^2 / 2``. The temperature is
+    ``4 (s^2 + variance * largest gain)``, maxima over AdaSSP's and the least-risk estimate.
     """
     followed = 2 * residual * problem.sums.h.shape[1] * np.maximum(problem.values, 0.0)
     risks = np.array([problem.risk(each.gains, each.slopes) + each.gains @ followed for each in estimates])

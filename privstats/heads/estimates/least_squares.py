@@ -80,7 +80,7 @@ def _penalty(evidence: GramEvidence, centred: GramEvidence, penalty: Penalty, no
 
 
 def _counted(evidence: GramEvidence) -> GramEvidence:
-    """Return the evidence with a record count: at least the minimum that such sums need."""
+    """Return the evidence with a record count; if unknown, the minimum that such sums need."""
     return evidence if evidence.records is not None else replace(evidence, records=evidence.least_records)
 
 

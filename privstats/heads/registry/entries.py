@@ -42,7 +42,7 @@ class Entry:
 
     Attributes:
         task: task of the schemas that it reads.
-        any_of: letters by preference; one is needed besides N and A.
+        any_of: letters by preference; one is needed besides N and A, none if empty.
         beside_B: letters also read where B is the best available.
         closed_form, after_rounds: solved at once; built from a course's releases.
     """
@@ -343,7 +343,7 @@ TRAINING: Bounds = {
 
 
 def check_parameters(head: Any, bounds: Bounds) -> None:
-    """Raise HeadError if one of the head's parameters is out of its bounds, or has none."""
+    """Raise HeadError if one of the head's parameters has no bounds, or is out of them."""
     for name, value in head.get_params(deep=False).items():
         if name not in bounds:
             raise HeadError(f"{type(head).__name__} has no bounds for its parameter {name}; add them to its class")

@@ -158,7 +158,7 @@ class LinearRule(Rule):
 
 @dataclass(frozen=True, eq=False)
 class WhitenedRule(Rule):
-    """``(x M / |x M|) @ coef.T + intercept``; the intercept alone where x M = 0."""
+    """``(x M / |x M|) @ coef.T + intercept``, M = ``matrix`` ``(d, m)``; the intercept alone where x M = 0."""
 
     matrix: Array
     coef: Array
@@ -231,7 +231,7 @@ class Preprocessing:
     Attributes:
         features: d, columns that the rule expects.
         transform: public maps, applied in order.
-        clip_norm: limit on row norms; None after ``fit``.
+        clip_norm: norm to which longer rows are clipped; None after ``fit``.
         feature_names: the plan's input columns, or None.
         nonnegative: set negative entries to 0 before the clip.
     """
@@ -277,7 +277,7 @@ class Preprocessing:
         return X if self.feature_names is None else np.asarray(ordered)
 
     def apply(self, X: Any) -> Array:
-        """Return rows as the rule expects them, ``(n, d)``; DataError unless finite and of the right width."""
+        """Return rows as the rule expects them, ``(n, d)``, X unchanged; DataError unless finite and of its width."""
         array = np.asarray(X)
         if np.iscomplexobj(array):
             raise DataError(f"X must hold real numbers, got dtype {array.dtype}; convert it to float64")
