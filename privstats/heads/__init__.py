@@ -3,12 +3,12 @@
 The registry finds heads in these modules, in ``contrib.heads`` and under this package's entry-point group; each is a
 name here. No module imports a head. A layer imports only from layers below it:
 
-- ``naive_bayes``, ``lda``, ``quadratic``, ``ridge``, ``private_estimator``: heads, and a wrapper.
-- ``estimator``, ``regressor``: the scikit-learn interface.
-- ``persistence``, ``export``, ``card``, ``diagnostics``, ``private``: files, exports, checks, private fits.
-- ``estimates``, ``rules``, ``onnx_graph``, ``provenance``: estimates, rules, graphs, sources.
-- ``evidence``: a release as heads read it.
-- ``registry``: rows and bounds of the heads.
+- the heads, and their wrapper ``private_estimator``
+- ``estimator``, ``regressor``: the scikit-learn interface
+- ``persistence``, ``export``, ``card``, ``diagnostics``, ``private``
+- ``estimates``, ``rules``, ``onnx_graph``, ``provenance``
+- ``evidence``: a release as heads read it
+- ``registry``: rows and bounds of the heads
 """
 
 from __future__ import annotations

@@ -135,9 +135,6 @@ class Homogeneity:
 def log_likelihood(head: Classifier, X: Any, y: Any) -> float:
     """Return the mean log probability of the true labels, nats per record; may be -inf.
 
-    Raises:
-        DataError: a label that the head does not know.
-
     Example:
         >>> y = np.arange(400) % 2
         >>> X = np.random.default_rng(0).normal(size=(400, 2)) + y[:, None]

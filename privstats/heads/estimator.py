@@ -159,9 +159,6 @@ class ClassHead(Stored, Exported, Described, OfOneRelease, Classifier):
 
         Warns:
             UnlikeColumnsWarning: column ranges differ over 100-fold, and the head shrinks.
-
-        Raises:
-            HeadError: a parameter out of its bounds.
         """
         check_parameters(self, self.bounds)
         X, y = validate_data(self, *local(X, y), dtype=np.float64)

@@ -48,9 +48,6 @@ class Provenance(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         multiplicity: maximum rows per record, covered by epsilon and delta together; stated by the caller
             (``Private``).
 
-    Raises:
-        ValueError: an incomplete or contradictory promise.
-
     Example:
         >>> X, y = np.array([[0.0, 0.0], [0.0, 0.2], [1.0, 0.0], [1.0, 0.2]] * 5), [0, 0, 1, 1] * 5
         >>> terms = {"epsilon": 1.0, "delta": 1e-5, "adjacency": "add-remove", "clip_norm": 2.0, "classes": [0, 1]}

@@ -97,9 +97,6 @@ class RefinedSoftmax(ClassHead):
             X: features, ``(n, d)``.
             y: labels, ``(n,)``.
 
-        Raises:
-            HeadError, SchemaError: a parameter out of its bounds, or an unknown ``module``.
-
         Warns:
             FewRecordsWarning: fewer records than features.
         """

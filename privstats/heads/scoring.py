@@ -261,11 +261,7 @@ _LEAST, _MOST = 1e-6, 1 - 1e-6
 
 
 def score_cuts(head: Any, releases: Sequence[Release | None], bins: int) -> tuple[float, ...]:
-    """Return the cuts of :func:`cuts_of` from all releases of a two-class head.
-
-    Raises:
-        HeadError: other releases, or none with class sums and B.
-    """
+    """Return the cuts of :func:`cuts_of` from all releases of a two-class head."""
     released = tuple(each for each in releases if each is not None)
     if tuple(each.digest for each in released) != tuple(head.provenance_.releases):
         raise HeadError(

@@ -37,9 +37,6 @@ class Numeric(Declared):
         gaps: codes that mean missing, for example ``(-9, 999)``.
         unit: for example ``"mg/dl"``; shown, not checked.
 
-    Raises:
-        SchemaError: unusable edges or gap codes.
-
     Example:
         >>> ps.Numeric("sodium", (135, 145), gaps=(-9,), unit="mmol/l").edges
         (135.0, 145.0)
@@ -78,9 +75,6 @@ class Dates(Declared):
         name: of the column.
         edges: increasing ISO texts, dates, or days since 1970-01-01; None: open.
         gaps: codes that mean missing, for example ``("1900-01-01",)``.
-
-    Raises:
-        SchemaError: unusable edges or gap codes.
 
     Example:
         >>> ps.Dates("admitted", ("2020-01-01", "2021-01-01")).edges

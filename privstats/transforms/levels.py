@@ -36,9 +36,6 @@ class Levels(Transform):
             causes.
         spread: input index of each column of more than two texts, in order.
 
-    Raises:
-        SchemaError: unsuitable columns or indices.
-
     Example:
         >>> levels = ps.transforms.Levels((ps.Categories("arm", ("placebo", "drug")),))
         >>> schema = ps.EffectSchema.of(
