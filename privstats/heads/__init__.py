@@ -1,14 +1,7 @@
 """Models from a release: closed-form, noise-aware, scikit-learn compatible.
 
 The registry finds heads in these modules, in ``contrib.heads`` and under this package's entry-point group; each is a
-name here. No module imports a head. A layer imports only from layers below it:
-
-- the heads, and their wrapper ``private_estimator``
-- ``estimator``, ``regressor``: the scikit-learn interface
-- ``persistence``, ``export``, ``card``, ``diagnostics``, ``private``
-- ``estimates``, ``rules``, ``onnx_graph``, ``provenance``
-- ``evidence``: a release as heads read it
-- ``registry``: rows and bounds of the heads
+name here. No module imports a head.
 """
 
 from __future__ import annotations

@@ -264,7 +264,7 @@ class ClassHead(Stored, Exported, Described, OfOneRelease, Classifier):
         Attributes set: those of :meth:`fit_release`, and ``release_``; ``releases_`` of a course.
 
         Raises:
-            HeadError, SchemaError, PlanError, DataError: unfit parameters or records.
+            HeadError, SchemaError, PlanError, DataError: unsuitable parameters or records.
             LedgerError: no ledger was given, or the cap would be passed; no noise is sampled then.
         """
         terms = (clip_norm, columns, transform, grid_bits, max_records, expected_records, ledger, dataset)

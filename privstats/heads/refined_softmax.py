@@ -1,6 +1,6 @@
 """A softmax, or another package's module, refined by a few noisy gradients (docs/refinement.md).
 
-``estimates.softmax`` has the recipe between rounds. Any prefix of the rounds yields a head.
+Any prefix of the rounds yields a head.
 """
 
 from __future__ import annotations
