@@ -68,7 +68,8 @@ class Classifier(ClassifierMixin, BaseEstimator):
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return the share of correct predictions; y may name a column of a table X.
 
-        Labels of another type than ``classes_`` are converted; unknown ones count as wrong. DataError if none is known.
+        Labels of another type than ``classes_`` are converted (DataError if none is known); unknown ones count as
+        wrong.
         """
         X, y = local(X, y)
         labels = np.asarray(y)

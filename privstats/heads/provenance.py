@@ -88,7 +88,7 @@ class Provenance(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
     @classmethod
     def of(cls, releases: Sequence[Any], course: str | None = None) -> Provenance:
-        """Return the provenance of a head built from one plan's or course's releases.
+        """Return the provenance of a head built from releases of one plan or course.
 
         Unknown if a release is another library's, or if unit, adjacency or model differ.
         """
