@@ -52,7 +52,6 @@ def advanced(
     ``(1 + c) eta`` times this one.
 
     Args:
-        state: before.
         gradient, noise: mean gradient, ridge term included, and its variance s^2.
         curvature: cur, the Hessian's diagonal, above 0.
         caution: c, at least 0.

@@ -383,7 +383,6 @@ class ClassHead(Stored, Exported, Described, OfOneRelease, Classifier):
         """Return the most probable class of every row, ``(n,)``; with a threshold, the second of two at or above it.
 
         Args:
-            X: rows.
             threshold: two classes only: minimum probability of the second class, ``1 / (1 + k)`` where a miss costs k
                 false alarms; or ``"prevalence"``, its share of the records (``prevalence_``). HeadError if unusable.
 

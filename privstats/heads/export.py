@@ -79,7 +79,6 @@ def to_module(head: object, *, precision: Precision = "float64") -> torch.nn.Mod
     ``torch.jit.trace`` accept any number of rows.
 
     Args:
-        head: a fitted head.
         precision: ``"float32"`` for devices without float64; differences of large terms lose digits.
 
     Raises:
@@ -124,7 +123,6 @@ def to_onnx(head: object, path: PathLike, *, precision: Precision = "float64") -
     1970-01-01, 1 or 0 for a boolean, a category's index (one past the last for unknown ones), NaN for a gap.
 
     Args:
-        head: a fitted head.
         path: an existing file is replaced atomically.
         precision: as in :func:`to_module`.
 

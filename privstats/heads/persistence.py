@@ -89,7 +89,6 @@ def load(path: PathLike, signed_by: Verifier | None = None) -> Any:
     Without ``signed_by`` the checksum detects corruption and careless edits; only a signature stops a forger.
 
     Args:
-        path: the file.
         signed_by: the signer's public key, in any form that ``Release.load`` accepts.
 
     Raises:

@@ -62,7 +62,6 @@ class RefinedSoftmax(ClassHead):
         temperature_: as in ``LDA``.
         link_: T and b ``(C,)``. For declared columns scores are ``W u / T + b``, because clipped residuals make W
             overconfident (:mod:`~privstats.estimates.clip_link`); else 1 and 0.
-        rule_: the decision rule.
 
     Guarantee:
         As in :meth:`ClassHead.fit_private`, for the releases of one course: the first and all rounds together. Rows are

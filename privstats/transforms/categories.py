@@ -66,7 +66,6 @@ class Categories(Declared):
     and ``7.0`` are one value, so are ``"True"``, ``True`` and ``1``.
 
     Args:
-        name: of the column.
         values: at least two different texts or integers, no two read alike. Empty in :class:`~privstats.Cells`: only
             whether a value is given. A listed gap word, such as ``"none"``, is a value.
         other: all other values count in one cell. None: the plan's default, False in a :class:`~privstats.CountSchema`,

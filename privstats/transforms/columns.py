@@ -31,7 +31,6 @@ class Numeric(Declared):
     """A column of numbers, encoded by which of its cut points a value reaches.
 
     Args:
-        name: of the column.
         edges: public increasing cut points, reached by equal values. None: open, to be estimated by
             :class:`~privstats.Binned`.
         gaps: codes that mean missing, for example ``(-9, 999)``.
@@ -72,7 +71,6 @@ class Dates(Declared):
     Dates are ISO 8601 with hyphens, or of a date type, converted to UTC; ``03/04/2020`` is ambiguous.
 
     Args:
-        name: of the column.
         edges: increasing ISO texts, dates, or days since 1970-01-01; None: open.
         gaps: codes that mean missing, for example ``("1900-01-01",)``.
 

@@ -43,7 +43,6 @@ def fisher_subspace(release: Released, dimension: Subspace = "auto") -> Fisher:
     """Return the noise-aware Fisher subspace of a release of class moments with B or S.
 
     Args:
-        release: a ``Release``.
         dimension: ``"auto"`` for min(C - 1, d), an integer, or a share of the energy in (0, 1].
 
     Raises:
