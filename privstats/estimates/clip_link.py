@@ -1,12 +1,12 @@
-"""Correct probabilities of a softmax with clipped residuals: the clip's link, as a temperature and shifts.
+"""Correct probabilities of a softmax with clipped residuals.
 
 A record's gradient is ``q_y (p - e_y)``, ``q_y = min(1, c / |p - e_y|)``. If the classes have
 probabilities p*, gradients add up to 0 where ``sum_y p*_y q_y (p - e_y) = 0``, and so
 
     p*_y  is proportional to  p_y max(1, |p - e_y| / c).
 
-So p is more confident than p*. The nearest temperature and shifts replace this link per class, so that scores stay sums
-over columns.
+So p is more confident than p*. The nearest temperature T and shifts b replace this link, so that scores stay sums over
+columns.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def unclipped(probabilities: Array, clip: float) -> Array:
 
 
 def link_of(whitening: SoftmaxWhitening, sums: NoisyClassSums, weights: Array, clip: float) -> tuple[float, Array]:
-    """Return the temperature T and shifts b, ``(C,)``, for which ``softmax(W u / T + b)`` is nearest to p*.
+    """Return T and b, ``(C,)``, for which ``softmax(W u / T + b)`` is nearest to p*.
 
     Scores are assumed normal over the records, with means at which p* has the class shares. Shifts are shrunk by the
     counts' noise. Computed from releases alone.
@@ -92,7 +92,7 @@ def _scores(covariance: Array, shares: Array, clip: float) -> Array:
 
 
 def _golden(dimension: int) -> float:
-    """Return the root above 1 of ``x^(k + 1) = x + 1``; its powers spread points evenly in k dimensions."""
+    """Powers of the root above 1 of ``x^(k + 1) = x + 1`` spread points evenly in k dimensions."""
     root = 2.0
     for _ in range(_STEPS):
         root = (1 + root) ** (1 / (dimension + 1))

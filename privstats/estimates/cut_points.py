@@ -1,6 +1,6 @@
-"""Cut points of a column of unknown range, from noisy counts of its values alone.
+"""Compute a column's cut points from noisy counts alone.
 
-All is post-processing of released integers, in exact fractions, so every machine computes equal edges.
+Released integers are processed in exact fractions, so every machine computes equal edges.
 """
 
 from __future__ import annotations
@@ -176,7 +176,7 @@ def cut_points(found: Occupied | None, signs: int) -> tuple[float, ...]:
 
 
 def public_cuts(signs: int) -> tuple[float, ...]:
-    """Return cut points without any counts: 0, then magnitudes of both signs, 64 times apart.
+    """Return default cut points: 0, then magnitudes of both signs, 64 times apart.
 
     Example:
         >>> from privstats.estimates.cut_points import public_cuts
@@ -255,7 +255,7 @@ def _exceeds(total: int, length: int, square: Fraction, deviations: int) -> bool
 
 
 def _projected(counts: Sequence[Fraction]) -> list[Fraction] | None:
-    """Return the nearest point of ``{x >= 0, sum x = sum of counts}``; None unless the sum is above 0."""
+    """Return the nearest point of ``{x >= 0, sum x = sum of counts}``; None if the sum is not above 0."""
     total = sum(counts, Fraction(0))
     if total <= 0:
         return None
@@ -283,7 +283,6 @@ def _gaps(held: Sequence[tuple[Cell, Fraction]]) -> int:
 
 
 def _rounded(points: Sequence[Fraction], alone: Fraction) -> tuple[float, ...]:
-    """Round points to multiples of powers of two."""
     apart = [right - left for left, right in pairwise(points)] or [alone]
     near = [min(pair) for pair in pairwise([apart[0], *apart, apart[-1]])] if len(points) > 1 else apart
     return tuple(

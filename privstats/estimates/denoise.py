@@ -1,6 +1,6 @@
-"""Estimates under Gaussian noise of known level: counts, means, covariances, spectra, regression weights.
+"""Estimate under Gaussian noise of known level, by post-processing.
 
-Post-processing, so it costs no privacy. At noise 0 every function returns the plain estimate.
+At noise 0 every function returns the plain estimate.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ def class_means(evidence: NoisySums, n: Array) -> Means:
 
 
 def public_means(rows: Array, labels: NDArray[np.intp], classes: int) -> Array:
-    """Return the means of public rows ``(m, d)`` per class, ``(C, d)``; NaN for a class without a row.
+    """Return class means ``(C, d)`` of public rows ``(m, d)``; NaN without a row.
 
     Example:
         >>> from privstats.estimates.denoise import public_means
@@ -161,7 +161,7 @@ def within_scatter(evidence: NoisySums, n: Array) -> Array:
 
 
 def total_scatter(evidence: NoisySums, n: Array) -> Array:
-    """Return the scatter about the grand mean, ``(d, d)``: count times the covariance of FedCGS's head.
+    """Return the scatter about the grand mean, ``(d, d)``, as in FedCGS.
 
     Example:
         >>> from types import SimpleNamespace
@@ -286,7 +286,7 @@ def denoise_spectrum(matrix: Array, sigma: float, *, pull: bool = True) -> Spect
 
 
 def _least_lost(signal: float, noise: float, d: int) -> float:
-    """Return the minimum share of the signal to count as lost, because the estimated signal can be too large by chance.
+    """The estimated signal can be too large by chance, so some of it counts as lost.
 
     Two standard deviations of the noise's sum of squares over signal; or half the loss of linear shrinkage, if less.
     """
@@ -360,7 +360,7 @@ class NoisyMean:
 
 @dataclass(frozen=True)
 class WienerFit:
-    """Weights, and the estimates behind them.
+    """Weights and their estimates.
 
     Attributes:
         weights, penalty: ``(d, T)``, and s_noise^2 / s_w^2, given or implied.
@@ -470,7 +470,7 @@ def _linear_shrinkage(G: Array, sigma: float) -> Spectrum:
 
 
 class NoisySums(Protocol):
-    """Class sums with known noise levels."""
+    """Class sums with noise levels."""
 
     @property
     def A(self) -> Array:
@@ -479,7 +479,7 @@ class NoisySums(Protocol):
 
     @property
     def B(self) -> Array | None:
-        """Second moment of all rows, ``(d, d)``, or None."""
+        """Second moment, ``(d, d)``, or None."""
         ...
 
     @property
@@ -515,7 +515,7 @@ class NoisyClassSums:
     public: ClassVar[None] = None  # none, for NoisySums
 
     def noise(self, statistic: str) -> float:
-        """Return one statistic's sigma."""
+        """Return its sigma."""
         return float(self.sigma[statistic])
 
     @property

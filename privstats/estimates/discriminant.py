@@ -1,4 +1,4 @@
-"""Linear discriminant analysis from noisy class sums, its shrinkage, and its calibration by a course."""
+"""Linear discriminant analysis from noisy class sums."""
 
 from __future__ import annotations
 
@@ -21,12 +21,11 @@ _SPREAD_OF_TEMPERATURE = 0.7
 
 @dataclass(frozen=True)
 class Discriminant:
-    """Gaussian classes with their own means and one covariance ``V diag(values) V'``.
+    """Gaussian classes with one covariance ``V diag(values) V'``.
 
     Attributes:
         means: ``(C, d)``, about the sums' origin.
         vectors, values: V, ``(d, d)``, and eigenvalues above 0, ``(d,)``.
-        shrinkage: the intensity used.
 
     Example:
         >>> from privstats.estimates.discriminant import Discriminant

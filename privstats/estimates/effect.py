@@ -1,4 +1,4 @@
-"""Outcome lines of two arms from noisy least-squares sums, and the effect estimate that they imply."""
+"""Estimate two arms' outcome lines and effect from noisy least-squares sums."""
 
 from __future__ import annotations
 
@@ -14,11 +14,10 @@ _LEAST_MEAN = 0.002  # of half the range of outcomes, so that a ratio of two mea
 
 @dataclass(frozen=True)
 class ArmSums:
-    """Noisy least-squares sums of the treated and the other arm, in this order.
+    """Noisy least-squares sums of the treated, then the other arm.
 
     Attributes:
         G, h: ``(d, d)``, the constant last, and ``(d,)`` per arm, outcomes about their range's middle.
-        constant: the value of the constant.
         sigma_G, sigma_h: noise standard deviations; G has sigma_G / sqrt 2 off its diagonal.
     """
 
@@ -30,7 +29,7 @@ class ArmSums:
 
     @property
     def records(self) -> tuple[float, float]:
-        """Noisy number of records per arm."""
+        """Noisy records per arm."""
         first, second = (float(each[-1, -1]) / self.constant**2 for each in self.G)
         return first, second
 

@@ -1,6 +1,6 @@
-"""Filters between a round's released sums and the next weights, and curvature from gradients.
+"""Filter a round's released sums into the next weights.
 
-Parties must run versions with the same recipe: the check of published weights enforces it.
+The check of published weights enforces one recipe on all parties.
 """
 
 from __future__ import annotations
@@ -161,13 +161,13 @@ class KalmanBank:
 
     @property
     def belief(self) -> Array:
-        """Probabilities of the hypotheses, ``(H,)``."""
+        """Hypotheses' probabilities, ``(H,)``."""
         raised = np.exp(self.evidence - self.evidence.max())
         return np.asarray(raised / raised.sum())
 
     @property
     def mean(self) -> Array:
-        """Posterior mean of the weights, ``(k,)``, as published."""
+        """Posterior mean weights, ``(k,)``."""
         return np.asarray(self.belief @ self.weights)
 
     def energies(self, point: Array, curvature: Array) -> Array:
@@ -180,7 +180,7 @@ class KalmanBank:
         return math.exp(float(self.belief @ np.log(self.energies(point, curvature))) / 2)
 
     def within(self, point: Array, clip: float, curvature: Array) -> Array:
-        """Return the share of Gaussian residuals within a clip per hypothesis, ``(H,)``."""
+        """Return Gaussian residuals' share within a clip per hypothesis, ``(H,)``."""
         inside = 2 * ndtr(clip / np.sqrt(self.energies(point, curvature))) - 1
         return np.asarray(np.maximum(inside, _LEAST_SHARE))
 
@@ -271,7 +271,7 @@ class GradientHistory:
 
     @classmethod
     def empty(cls, size: int) -> GradientHistory:
-        """Return the history before the first gradient."""
+        """Return an empty history."""
         return cls(np.zeros((0, size)), np.zeros((0, size)), np.zeros(0))
 
     def on(self, point: Array, gradient: Array, noise: float) -> GradientHistory:

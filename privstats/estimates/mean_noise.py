@@ -28,7 +28,7 @@ def mean_noise(
     mean row's score moves by ``d'u``, the mean probability by that times the mean of ``p (1 - p)``.
 
     Args:
-        recipe, sums, whitening, states: the course's, with the filter after every release.
+        states: the filter after every release.
         rounds: kappa and the gradient's noise standard deviation, per round.
         temperature: divisor of the scores.
 

@@ -1,4 +1,4 @@
-"""The numbers of a softmax's and a regression's refinement, from public values alone."""
+"""Compute refinement's constants from public values alone."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def advised_rounds(mu: float) -> int:
 
 @dataclass(frozen=True)
 class SoftmaxRecipe:
-    """All constants of the softmax recipe, from public values.
+    """Constants of the softmax recipe.
 
     Attributes:
         classes, features: C, at least 2, and d.
@@ -90,7 +90,7 @@ class SoftmaxRecipe:
 
     @property
     def release_shares(self) -> dict[str, float]:
-        """Shares of N, A and B in the class release."""
+        """Shares of N, A and B."""
         if self.signal < _SPARSE:
             return {"N": 0.02, "A": 0.65, "B": 0.33}
         return {"N": 0.02, "A": 0.4, "B": 0.58}
@@ -169,7 +169,7 @@ _UNREAD_SHARE = 0.001  # budget share of a sum that a fixed schedule does not re
 
 @dataclass(frozen=True)
 class RidgeRecipe:
-    """All constants of the ridge recipe, from public numbers (benchmarks/refinement/numbers.md).
+    """Constants of the ridge recipe (benchmarks/refinement/numbers.md).
 
     Attributes:
         features: d, the constant column included.
@@ -245,7 +245,7 @@ class RidgeRecipe:
 
     @property
     def release_shares(self) -> dict[str, float]:
-        """Shares of G, h and q in the first release."""
+        """Shares of G, h and q."""
         return {"G": 0.6, "h": 0.35, "q": 0.05}
 
     @property
@@ -299,5 +299,5 @@ class RidgeRecipe:
         return self.many and self.signal >= _LEAST_SIGNAL
 
     def clip(self, deviation: float) -> float:
-        """Return c = min(g deviation, 2 Y), the clip for residuals of this standard deviation."""
+        """Return c = min(g deviation, 2 Y), from the residuals' standard deviation."""
         return min(self.width * deviation, 2 * self.target_bound)

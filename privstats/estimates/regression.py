@@ -1,4 +1,4 @@
-"""Refinement of a ridge regression: the server's computation from (G, h, q) and noisy gradients to weights."""
+"""Compute ridge weights from (G, h, q) and noisy gradients."""
 
 from __future__ import annotations
 
@@ -175,7 +175,6 @@ def ridge_refined(
     which clipping scales by the share of residuals within the clip, and shortening of rows by b.
 
     Args:
-        recipe, whitening, state: the course's, and the round's.
         gradient: released sum of ``clip(y - w'x) u``, ``(d,)``, published coordinates.
         within: kappa, the released number of residuals within the clip.
         sigma: noise standard deviations of both.

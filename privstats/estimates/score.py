@@ -1,4 +1,4 @@
-"""First weights of a noisy logistic, Poisson or hazard regression, and the step between two rounds."""
+"""Compute first weights and steps of logistic, Poisson and hazard rounds."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ _LEAST = 1e-4
 
 
 def cumulative_half(bins: int) -> Array:
-    """Return equal hazards of bins ``(K,)`` of sum one half, for lack of better ones.
+    """Return equal hazards of bins ``(K,)`` of sum one half.
 
     Example:
         >>> from privstats.estimates.score import cumulative_half

@@ -1,4 +1,4 @@
-"""Refinement of a softmax: the server's computation from (N, A, B) and noisy gradients to weights."""
+"""Compute softmax weights from (N, A, B) and noisy gradients."""
 
 from __future__ import annotations
 
@@ -144,7 +144,6 @@ def refined(
     """Return the filter after one gradient round.
 
     Args:
-        recipe, sums, whitening, state: the course's, and the round's.
         gradient: released sum of ``q r u'``, ``(C, k)``, published coordinates.
         kappa: released sum of ``q (1 - |p|^2)``.
         sigma: noise standard deviation of gradient entries.

@@ -1,7 +1,6 @@
 """Models from a release: closed-form, noise-aware, scikit-learn compatible.
 
-The registry finds heads in these modules, in ``contrib.heads`` and under this package's entry-point group; each is a
-name here. No module imports a head.
+The registry finds heads in these modules, in ``contrib.heads`` and under this package's entry-point group.
 """
 
 from __future__ import annotations

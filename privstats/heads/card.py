@@ -22,7 +22,7 @@ _WIDTH, _PAIR = 40, 2
 
 @runtime_checkable
 class Scored(Protocol):
-    """A score, as ``inference.head_score`` returns it."""
+    """A result of ``inference.head_score``."""
 
     calibration: Any
 
@@ -37,9 +37,8 @@ class Described:
         """Return a model card in Markdown: inputs, outputs, sources, the promise and its limits.
 
         Args:
-            intended_use: the model's purpose and users.
-            scores: named results, or a :class:`~privstats.inference.HeadScore` with intervals and reliability. No
-                promise covers scores on the records that it protects, so score other records.
+            scores: named results, or a :class:`~privstats.inference.HeadScore`. Score other records: no promise covers
+                scores on those that it protects.
 
         Raises:
             NotFittedError: the head is not fitted.
@@ -175,7 +174,7 @@ def _origin(found: Provenance) -> Iterator[str]:
 
 
 def _parties(provenance: Provenance) -> str | None:
-    """Count parties in the sum; in the central model a plan cannot distinguish one party alone from two."""
+    """In the central model a plan cannot distinguish one party alone from two."""
     if provenance.survivors is None:
         return None
     parties = f"{provenance.survivors} of {provenance.clients}"

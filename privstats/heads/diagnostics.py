@@ -1,4 +1,4 @@
-"""Diagnostics of a head's probabilities and assumptions; test labels are never used for training or tuning."""
+"""Diagnose a head's probabilities and assumptions."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ class UnlikeColumnsWarning(UserWarning):
 
 
 class Classifier(Protocol):
-    """The methods that the diagnostics call on a fitted classifier."""
+    """A fitted classifier."""
 
     classes_: NDArray[Any]
 
@@ -187,14 +187,14 @@ def gaussianity(X: Any, y: Any) -> Gaussianity:
 
 
 def gaussianity_of(release: Released) -> Gaussianity:
-    """Compute the gaussianity of a release from its power sums N, A, D, T and F.
+    """Return a release's gaussianity from N, A, D, T and F.
 
-    Excluded are classes with fewer than four records, and features that vary in a class by less than half a grid step
-    or a thousandth of their size.
+    Excludes classes with fewer than four records, and features that vary in a class by less than half a grid step or a
+    thousandth of their size.
 
     Raises:
         MissingStatisticError: the release lacks D (or S), T or F.
-        DataError: no class and feature remains.
+        DataError: nothing remains.
 
     Example:
         >>> X = np.random.default_rng(0).exponential(size=(500, 2)).clip(0, 5)
@@ -240,7 +240,7 @@ def homogeneity(release: Released) -> Homogeneity:
 
 
 def warn_of_few_records(head: str, records: float, features: int, remedy: str) -> None:
-    """Warn where a covariance rests on fewer records than dimensions."""
+    """Issue a :class:`FewRecordsWarning` if due."""
     if records < features:
         warnings.warn(
             f"{head} estimates a covariance of {features} features from about {max(records, 0):.0f} records: {remedy}",

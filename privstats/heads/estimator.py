@@ -41,10 +41,10 @@ if TYPE_CHECKING:
 
 
 class Classifier(ClassifierMixin, BaseEstimator):
-    """A classifier with one score per class; all predictions follow from ``_scores``.
+    """A classifier; all predictions follow from ``_scores``.
 
     Attributes:
-        classes_: labels of the classes, shape ``(C,)``.
+        classes_: labels, ``(C,)``.
         softmax: whether probabilities are the softmax of scores.
     """
 
@@ -66,7 +66,7 @@ class Classifier(ClassifierMixin, BaseEstimator):
         return labels
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Return the share of correct predictions; y may name a column of a table X.
+        """Return the accuracy; y may name a column of a table X.
 
         Labels of another type than ``classes_`` are converted (DataError if none is known); unknown ones count as
         wrong.
@@ -88,7 +88,7 @@ class Classifier(ClassifierMixin, BaseEstimator):
         return self._probabilities(self._scores(X))
 
     def predict_log_proba(self, X: Any) -> Array:
-        """Return log probabilities of the classes, ``(n, C)``."""
+        """Return log probabilities, ``(n, C)``."""
         return self._log_probabilities(self._scores(X))
 
     def _probabilities(self, scores: Array) -> Array:
@@ -121,15 +121,13 @@ class ClassHead(Stored, Exported, Described, OfOneRelease, Classifier):
     ``has_calibration=True`` if a course can set ``temperature_``, and ``unit_rows=True`` if rows are scaled to norm 1.
 
     Attributes:
-        classes_: labels of the remaining classes, ``(C,)``.
+        classes_: remaining classes' labels, ``(C,)``.
         rule_: decision rule behind the public map.
-        coef_, intercept_: linear rules only, for X's columns.
         n_features_in_, feature_names_in_: columns that ``predict`` expects.
-        fisher_: the Fisher subspace, unless ``subspace`` is None.
+        fisher_: unless ``subspace`` is None.
         preprocessing_: the release's transform and clip.
         prototypes_: class means behind the public map, ``(C, d)``.
         priors_, prevalence_: class shares in the scores, and those estimated of the records, ``(C,)``.
-        provenance_: sources and promise.
 
     Example:
         >>> from privstats.heads.registry import Entry
@@ -182,12 +180,12 @@ class ClassHead(Stored, Exported, Described, OfOneRelease, Classifier):
         Args:
             release: a ``Release`` of class moments; or a ``Centred`` course's: mean, sums and, if calibrated, the one
                 that sets ``LDA``'s temperature. The promise is that of all.
-            labels: names of all C classes, in order. Default: the plan's ``class_names``, else 0..C-1.
+            labels: all C classes, in order. Default: the plan's ``class_names``, else 0..C-1.
             public: ``(X, y)``, public records; noisy class means are pulled to theirs. **No promise covers them**: the
                 head may reveal them.
 
         Raises:
-            MissingStatisticError: the release lacks a statistic that this head needs.
+            MissingStatisticError: the release lacks a needed statistic.
             ReleaseError: not class moments, or every class is suppressed.
             HeadError: not a release, a parameter out of bounds, or unusable ``public`` or calibration.
             PlanError, DataError: releases of no single course, or wrong ``labels`` or ``public``.
@@ -240,7 +238,6 @@ class ClassHead(Stored, Exported, Described, OfOneRelease, Classifier):
             X, y: records, as for ``privstats.measure``; batches as ``X`` alone.
             epsilon, delta: the promise for one record.
             clip_norm: public norm to which longer rows are clipped after ``transform``; needed without ``columns``.
-            adjacency: ``"add-remove"`` or ``"replace-one"``.
             classes: all possible classes, from public knowledge. Default: those in ``y``, then treated as public
                 (``AssumedPublicWarning``). Records of no class are refused, or excluded under ``columns``.
             columns: public declarations of a raw table's columns (:class:`~privstats.Cells`), in place of ``clip_norm``
@@ -306,7 +303,7 @@ class ClassHead(Stored, Exported, Described, OfOneRelease, Classifier):
 
     @abstractmethod
     def _solve(self, evidence: ClassEvidence) -> Rule:
-        """Return the rule of these moments; may set further attributes ending in an underscore."""
+        """May set further attributes ending in an underscore."""
 
     def _build(self, evidence: ClassEvidence) -> Self:
         evidence.require(type(self).__name__, *self.entry.any_of)
@@ -351,7 +348,6 @@ class ClassHead(Stored, Exported, Described, OfOneRelease, Classifier):
         return self.rule_.before(self.preprocessing_.transform)
 
     def _shrinks_to_round(self) -> bool:
-        """Return whether shrinkage depends on columns' units."""
         return getattr(self, "shrinkage", None) not in (None, 0)
 
     @property

@@ -1,4 +1,4 @@
-"""Protocols of a release's parts, and its sums in real units with noise levels, as heads read them."""
+"""Read a release's sums in real units, with noise levels."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Governing(Protocol):
 
     @property
     def schema(self) -> Schema:
-        """Shapes, the clip, the public transform, names."""
+        """The plan's schema."""
 
     @property
     def merge(self) -> Mapping[int, int]:
@@ -33,11 +33,11 @@ class Governing(Protocol):
 
 @runtime_checkable
 class Released(Protocol):
-    """The parts of a release that a head reads; ``privstats.Release`` has them."""
+    """The parts of a release that a head reads."""
 
     @property
     def plan(self) -> Governing:
-        """The plan of the sums."""
+        """The plan."""
 
     @property
     def moments(self) -> ClassSums | EquivalentSums | GramSums:
@@ -54,7 +54,7 @@ class Released(Protocol):
 
 @runtime_checkable
 class ClassSums(Protocol):
-    """Sums of a classification task; shapes as in ``RealClassMoments``."""
+    """Sums of a classification task, as in ``RealClassMoments``."""
 
     @property
     def N(self) -> NDArray[Any]:
@@ -82,12 +82,12 @@ class EquivalentSums(Protocol):
     """Other sums that a head may use as class sums."""
 
     def equivalent(self) -> ClassSums:
-        """Return class sums with the same counts, means and scatter."""
+        """Return class sums of equal counts, means and scatter."""
 
 
 @runtime_checkable
 class GramSums(Protocol):
-    """Sums of a least-squares task; shapes as in ``RealRidgeMoments``."""
+    """Sums of a least-squares task, as in ``RealRidgeMoments``."""
 
     @property
     def G(self) -> NDArray[Any]:
@@ -156,11 +156,7 @@ class ClassEvidence:
     """Class moments about ``origin``, with their noise levels.
 
     Attributes:
-        N: counts, ``(C,)``; noisy ones may be negative.
-        A: sums, ``(C, d)``.
-        B: second moment of all records, ``(d, d)``, or None.
-        S: second moments per class, ``(C, d, d)``, or None.
-        D: sums of squares per class, ``(C, d)``, or None.
+        N, A, B, S, D: as in :class:`ClassSums`; noisy counts may be negative.
         origin: subtracted point, ``(d,)``; zero for a release.
         sigma: noise standard deviations, real units. A symmetric block has variance sigma^2 on the diagonal and
             sigma^2 / 2 off it.
@@ -185,7 +181,7 @@ class ClassEvidence:
 
     @property
     def features(self) -> int:
-        """d, the dimension of the feature vectors."""
+        """d, the number of features."""
         return int(self.A.shape[1])
 
     @property
@@ -298,7 +294,6 @@ class GramEvidence(NoisyGram):
 
     Attributes:
         constant: value of a last intercept column, or None.
-        folds: fold sums, or None.
         least_records: minimum number of records behind the sums.
     """
 

@@ -1,4 +1,4 @@
-"""Export heads as torch modules and ONNX files; the release's public transform is included."""
+"""Export heads as torch modules and ONNX files."""
 
 from __future__ import annotations
 
@@ -100,31 +100,24 @@ def to_module(head: object, *, precision: Precision = "float64") -> torch.nn.Mod
     _require_graph_maps(fitted.preprocessing_, torch.zeros((1, inputs), dtype=dtype), "torch tensors")
 
     class Scores(torch.nn.Module):  # type: ignore[name-defined]
-        """Transform, clip, score."""
-
         def __init__(self) -> None:
             super().__init__()
             for name, array in fitted.rule_.arrays().items():
                 self.register_buffer(name, torch.tensor(np.asarray(array), dtype=dtype))
 
         def forward(self, rows: Any) -> Any:
-            """Return scores ``(n, C)`` of rows ``(n, inputs)``."""
             return _scores(fitted, self, rows.to(dtype))
 
     return Scores()
 
 
 def to_onnx(head: object, path: PathLike, *, precision: Precision = "float64") -> None:
-    """Write the head as an ONNX file: :func:`to_module` as a graph, for runtimes without Python.
+    """Write :func:`to_module` as an ONNX file, atomically, for runtimes without Python.
 
     Input ``rows`` ``(n, inputs)``; outputs ``scores`` ``(n, C)`` and, for classifiers, ``label`` ``(n,)`` from
     ``classes_`` and ``probabilities`` ``(n, C)`` where these are a softmax. Metadata hold provenance and versions,
     unsigned, and a table's columns. A table's rows (:class:`~privstats.Cells`) are codes: a number, days since
     1970-01-01, 1 or 0 for a boolean, a category's index (one past the last for unknown ones), NaN for a gap.
-
-    Args:
-        path: an existing file is replaced atomically.
-        precision: as in :func:`to_module`.
 
     Raises:
         HeadError: as :func:`to_module`, or labels that are neither texts nor numbers.
@@ -161,15 +154,15 @@ def to_onnx(head: object, path: PathLike, *, precision: Precision = "float64") -
 
 
 class Exported:
-    """A fitted head that writes itself for other runtimes."""
+    """A head that writes itself for other runtimes."""
 
     def to_onnx(self, path: PathLike, *, precision: Precision = "float64") -> None:
-        """Write the fitted head with :func:`privstats.heads.to_onnx`."""
+        """Write the head with :func:`privstats.heads.to_onnx`."""
         to_onnx(self, path, precision=precision)
 
 
 def _scores(fitted: _Fitted, buffers: Any, rows: Any) -> Any:
-    """Return scores of a tensor's or symbol's rows, branching on no entry."""
+    """Branches on no entry of ``rows``."""
     preprocessing = fitted.preprocessing_
     rows, radius = apply(preprocessing.transform, rows), preprocessing.clip_norm
     xp = arrays_of(rows)

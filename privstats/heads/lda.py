@@ -1,4 +1,4 @@
-"""Noise-aware linear discriminant analysis from (N, A, B)."""
+"""Noise-aware linear discriminants."""
 
 from __future__ import annotations
 
@@ -38,8 +38,7 @@ class LDA(ClassHead):
 
     Attributes:
         coef_, intercept_: ``(C, d)`` and ``(C,)``.
-        covariance_: ``(d, d)``.
-        means_: ``(C, d)``.
+        covariance_, means_: ``(d, d)`` and ``(C, d)``.
         shrinkage_: the intensity used.
         temperature_: divisor of all scores, so that confidence equals accuracy under ``priors="counts"``; changes no
             prediction. 1 unless a course (``Centred``) calibrated it.

@@ -20,7 +20,7 @@ from privstats.heads.rules import DiagonalRule
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class NaiveBayes(ClassHead):
-    """Gaussian naive Bayes: independent features within each class.
+    """Gaussian naive Bayes.
 
     ``log p(x | c) = -sum_j [(x_j - mu_cj)^2 / v_cj + log v_cj] / 2``; v_c = D_c / N_c - mu_c^2, pulled
     toward the pooled variance.

@@ -1,4 +1,4 @@
-"""An ONNX graph, recorded while ordinary row arithmetic runs on symbols."""
+"""Record an ONNX graph while row arithmetic runs on symbols."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Graph:
         return int(getattr(self.onnx.TensorProto, "DOUBLE" if self.precision == "float64" else "FLOAT"))
 
     def constant(self, value: Any, dtype: Any = None) -> str:
-        """Return a constant's name; its type is the graph's precision by default."""
+        """Add a constant, by default of the graph's precision, and return its name."""
         array = np.ascontiguousarray(np.asarray(value, dtype or self.precision))
         name = f"constant_{len(self.constants)}"
         self.constants.append(self.onnx.numpy_helper.from_array(array.reshape(np.shape(value)), name))
@@ -46,7 +46,7 @@ class Graph:
 
 @dataclass(frozen=True, eq=False)
 class Symbol:
-    """A graph's array that records every operation, in place of a row array.
+    """An array of rows that records every operation.
 
     ``shape`` has None for the number of rows; ``truth`` marks boolean entries.
     """
@@ -82,7 +82,7 @@ class Symbol:
         return left._node(operation, _broadcast(left.shape, right.shape), right.name, truth=truth)
 
     def symbol(self, value: Any) -> Symbol:
-        """Return a value as a symbol of this graph."""
+        """Convert a value to a symbol."""
         if isinstance(value, Symbol):
             return value
         return Symbol(self.graph, self.graph.constant(value), np.shape(value))
@@ -191,7 +191,7 @@ class Symbol:
         return self._node("Concat", (self.shape[0], width), other.name, axis=1)
 
     def chosen(self, left: Any, right: Any) -> Symbol:
-        """Return left entries where this holds, else right ones."""
+        """Choose left entries where this holds, else right ones."""
         one, two = self.symbol(left), self.symbol(right)
         shape = _broadcast(self.shape, _broadcast(one.shape, two.shape))
         return self._node("Where", shape, one.name, two.name)

@@ -27,7 +27,7 @@ _HEADS: dict[str, type[Stored]] = {}
 
 
 class Stored:
-    """A fitted head that can be written to a file and read back, with its provenance."""
+    """A head that can be written to a file and read back."""
 
     provenance_: Provenance
 
@@ -45,12 +45,9 @@ class Stored:
         return self
 
     def save(self, path: PathLike, signer: Signer | None = None) -> None:
-        """Write the fitted head: safetensors with a JSON manifest in its header.
-
-        Attributes that only describe the fit (``covariance_`` and the like) are not stored.
+        """Write the head atomically, without attributes that only describe the fit (``covariance_`` and the like).
 
         Args:
-            path: an existing file is replaced atomically.
             signer: an ``Identity``, an Ed25519 private key, or its 32 bytes; signs the complete file, so that ``load``
                 detects forgery.
 
@@ -105,7 +102,7 @@ def load(path: PathLike, signed_by: Verifier | None = None) -> Any:
 
 
 def content_of(head: Any) -> Content:
-    """Return a fitted head as manifest and tensors; HeadError for values that JSON cannot hold."""
+    """Return a head as manifest and tensors; HeadError for values that JSON cannot hold."""
     check_is_fitted(head, "rule_")
     try:
         manifest = msgspec.json.encode(_manifest(head), order="deterministic")
@@ -120,7 +117,7 @@ def content_of(head: Any) -> Content:
 
 
 def head_of(content: Content, path: PathLike) -> Any:
-    """Return the head that :func:`content_of` described; HeadError for inconsistent content or an unknown head."""
+    """Invert :func:`content_of`; HeadError for inconsistent content or an unknown head."""
     manifest = _manifest_of(content, path)
     cls = _class_of(manifest.head, path)  # before the rule: a head of another package may bring one of its own
     try:

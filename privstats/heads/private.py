@@ -1,7 +1,4 @@
-"""Promises of private fits, and what heads read from a party's own records: shapes, columns and classes.
-
-Means are read from public records alone.
-"""
+"""Fit heads privately; class means are read from public records alone."""
 
 from __future__ import annotations
 
@@ -80,7 +77,7 @@ class Records:
 
     @property
     def targets(self) -> int:
-        """Number of columns of y: 1 where it is flat."""
+        """Number of columns of y."""
         shape = as_rows(self.first[1], "y").shape
         return shape[1] if len(shape) == 2 else 1
 
@@ -91,7 +88,7 @@ class Records:
         return tuple(names) if names and all(isinstance(name, str) for name in names) else None
 
     def labelled(self, number: Callable[[Any], NDArray[np.intp]]) -> Self:
-        """Return the records with labels mapped by ``number``."""
+        """Map the labels by ``number``."""
         if self.y is not None:
             return type(self)(self.X, number(self.y), self.first)
         if isinstance(self.X, Batches):
@@ -104,7 +101,7 @@ class Records:
 
 
 def arrays(X: Any, y: Any, transform: Sequence[Transform] = ()) -> Records:
-    """Return records that every round can read again; refuse batches."""
+    """Wrap records that every round can read again; refuse batches."""
     if y is None:
         raise DataError("every round reads the records again, so batches cannot be given here; give X and y as arrays")
     return Records.of(X, y, transform)
@@ -170,7 +167,7 @@ class Labels:
     def schema(
         self, records: Records, statistics: str, transform: Sequence[Transform], clip_norm: float, grid_bits: int
     ) -> ClassSchema:
-        """Return the schema of the records behind the transform."""
+        """Return the schema behind the transform."""
         maps = steps_of(transform)
         columns = None if maps and maps[0].reads_cells else records.columns
         features = records.features(maps)
@@ -247,7 +244,7 @@ class PublicRecords:
 
 
 def require_public(public: Any, schema: ClassSchema, classes: NDArray[Any]) -> None:
-    """Refuse unusable public records before any budget is spent."""
+    """Refuse unusable public records before any spending."""
     if public is None:
         return
     preprocessing = Preprocessing.of_schema(schema)
@@ -301,7 +298,7 @@ def owners_terms(method: Callable[_Given, _Result]) -> Callable[_Given, _Result]
 
 
 def central(epsilon: float, delta: float, adjacency: Adjacency) -> Privacy:
-    """Return the central-model promise for one record."""
+    """Return a central-model promise for one record."""
     return Privacy(model="central", unit="record", adjacency=adjacency, epsilon=epsilon, delta=delta)
 
 
@@ -323,7 +320,7 @@ class Promise:
 
     @property
     def declared(self) -> bool:
-        """Whether a raw table's columns are declared."""
+        """Whether columns are declared."""
         return self.columns is not None
 
     @property
@@ -347,7 +344,7 @@ class Promise:
         return (Cells(tuple(self.columns)),), 1.0
 
     def counted(self, records: Records) -> RowCount:
-        """Return the number of records for a course's plans."""
+        """Return the row count of a course's plans."""
         _ = self.privacy  # refused before anything is read off the records
         return RowCount.of(records, self.expected_records, self.max_records, self.adjacency)
 

@@ -1,7 +1,4 @@
-"""A head with its promise as scikit-learn parameters: ``Private(LDA(), epsilon=...)``.
-
-``fit`` is the head's own ``fit_private``: this wrapper adds no mechanism.
-"""
+"""A head with its promise as scikit-learn parameters: ``Private(LDA(), epsilon=...)``."""
 
 from __future__ import annotations
 
@@ -47,7 +44,7 @@ def _where_the_head_has_it(method: _Method) -> _Method:
 
 
 def _spelled(init: Callable[_Given, None]) -> Callable[_Given, None]:
-    """Wrap the constructor with an error for ``transform`` in place of ``public_transform``."""
+    """Refuse ``transform`` in place of ``public_transform``."""
 
     @wraps(init)
     def checked(*args: _Given.args, **terms: _Given.kwargs) -> None:
@@ -62,7 +59,7 @@ def _spelled(init: Callable[_Given, None]) -> Callable[_Given, None]:
 
 
 class Private(MetaEstimatorMixin, BaseEstimator):
-    """An estimator with a head's ``fit_private`` as its ``fit``, and the promise among its parameters.
+    """A head with ``fit_private`` as its ``fit``, and the promise among its parameters.
 
     Guarantee:
         As in the head's ``fit_private``, for each call of ``fit`` alone: (epsilon, delta)-DP for one record of its
@@ -75,7 +72,6 @@ class Private(MetaEstimatorMixin, BaseEstimator):
         row, unless ``multiplicity`` states their number.
 
     Args:
-        head: an unfitted head; it is cloned.
         epsilon, delta: the promise for one record, per fit, in all of its rows.
         adjacency, clip_norm, classes, columns, grid_bits, max_records: as in the head's ``fit_private``.
         target_bound: public bound to which targets are clipped; regressions need it.
@@ -90,7 +86,6 @@ class Private(MetaEstimatorMixin, BaseEstimator):
 
     Attributes:
         head_: the fitted head, with ``release_`` (or ``releases_``).
-        n_features_in_, feature_names_in_, coef_, intercept_: those of ``head_``, if any.
 
     Example:
         >>> from sklearn.model_selection import GridSearchCV
@@ -152,10 +147,9 @@ class Private(MetaEstimatorMixin, BaseEstimator):
         classes: Sequence[Any] | None = None,
         public: tuple[Any, Any] | None = None,
     ) -> Self:
-        """Fit a clone of the head on one party's own records, under the promise.
+        """Fit a clone of the head under the promise.
 
         Args:
-            X, y: as in the head's ``fit_private``.
             classes: those of this fit, if the constructor has none; scikit-learn metadata.
             public: ``(X, y)``, public records: **no promise covers them**; scikit-learn metadata.
 
@@ -191,16 +185,16 @@ class Private(MetaEstimatorMixin, BaseEstimator):
 
     @property
     def intercept_(self) -> Any:
-        """Intercept of the fitted head, if any."""
+        """Intercept, if any."""
         return self._fitted().intercept_
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """Return the fitted head's predictions."""
+        """Return predictions."""
         predictions: NDArray[Any] = self._fitted().predict(X)
         return predictions
 
     def save(self, path: PathLike, signer: Signer | None = None) -> None:
-        """Write the fitted head; ``privstats.heads.load`` reads it as a head."""
+        """Write the fitted head, for ``privstats.heads.load``."""
         self._fitted().save(path, signer)
 
     @_where_the_head_has_it
@@ -211,7 +205,7 @@ class Private(MetaEstimatorMixin, BaseEstimator):
 
     @_where_the_head_has_it
     def predict_log_proba(self, X: Any) -> Array:
-        """Return log probabilities of the classes, ``(n, C)``."""
+        """Return log probabilities, ``(n, C)``."""
         logarithms: Array = self._fitted().predict_log_proba(X)
         return logarithms
 

@@ -1,4 +1,4 @@
-"""Provenance of a head, and the releases that it reads; the guarantee itself rests on plan and release."""
+"""Record a head's sources; the guarantee itself rests on plan and release."""
 
 from __future__ import annotations
 
@@ -39,7 +39,6 @@ class Provenance(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     Attributes:
         exact: whether records or noiseless sums were used; None: unknown.
         epsilon, delta: joint promise of its releases, or None.
-        adjacency, unit, model: as in ``Privacy``.
         plan, releases, course: digests: the (first) plan, releases in order, course.
         survivors, clients: parties in the first sum and its plan.
         reproducible: others may know the noise, so no promise holds.
@@ -88,7 +87,7 @@ class Provenance(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
     @classmethod
     def of(cls, releases: Sequence[Any], course: str | None = None) -> Provenance:
-        """Return the provenance of a head built from releases of one plan or course.
+        """Return the provenance of releases of one plan or course.
 
         Unknown if a release is another library's, or if unit, adjacency or model differ.
         """
@@ -149,7 +148,7 @@ class Provenance(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
     @property
     def caveat(self) -> str | None:
-        """Sentence on values that the promise excludes; None without any."""
+        """Sentence on values that the promise excludes, if any."""
         if not self.assumed_public:
             return None
         return (
@@ -158,7 +157,7 @@ class Provenance(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         )
 
     def tables(self) -> dict[str, Any]:
-        """Return the known facts, as plain values by name."""
+        """Return the known facts by name."""
         known: dict[str, Any] = msgspec.to_builtins(self)
         return known
 
@@ -225,7 +224,7 @@ _WRONG_LIST = (
 
 
 def present(releases: Releases) -> list[Release]:
-    """Return the releases that are not None; DataError without the first."""
+    """Return the releases with a sum; DataError without the first."""
     if isinstance(releases, Release) or not isinstance(releases, Sequence) or not releases:
         raise DataError("releases must be a list with the release of every node of a course; give them in order")
     have = [each for each in releases if each is not None]
@@ -288,7 +287,7 @@ class OfOneRelease:
 
     @property
     def fit_releases(self) -> Any:
-        """Not available: raises AttributeError, so that ``hasattr`` returns False."""
+        """Raise AttributeError, so that ``hasattr`` returns False."""
         head = type(self).__name__
         raise AttributeError(
             f"{head} reads one release, or those of a course without gradient rounds in a list: give them to "
@@ -298,7 +297,7 @@ class OfOneRelease:
 
 @dataclass(frozen=True)
 class Sources:
-    """The releases that a head is built from: all in order, the class sums, and their calibration or None."""
+    """All releases in order, the class sums, and their calibration or None."""
 
     releases: tuple[Released, ...]
     sums: Released

@@ -1,4 +1,4 @@
-"""Quadratic discriminants from (N, A, S): QDA, and the regularised family between QDA and LDA."""
+"""Quadratic discriminants from (N, A, S)."""
 
 from __future__ import annotations
 
@@ -24,8 +24,6 @@ _LEAST_POOLED, _MOST_POOLED, _LESS_POOLED = 0.8, 0.92, 0.24
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class _Quadratic(ClassHead):
-    """Common part of QDA and RDA."""
-
     shrinkage: Shrinkage = "auto"
     priors: Priors | ArrayLike = "counts"
     subspace: Subspace = None
@@ -73,7 +71,7 @@ class QDA(_Quadratic):
         priors, subspace: as in ``LDA``.
 
     Attributes:
-        means_: class means, ``(C, d)``.
+        means_: ``(C, d)``.
 
     Example:
         >>> X, y = np.array([[0.0, 0.0], [0.0, 0.2], [1.0, 0.0], [1.0, 0.2]] * 5), ["ash", "ash", "elm", "elm"] * 5
@@ -104,7 +102,7 @@ class RDA(_Quadratic):
         priors, subspace: as in ``LDA``.
 
     Attributes:
-        means_: class means, ``(C, d)``.
+        means_: ``(C, d)``.
         pooled_weight_: the weight used.
 
     Example:

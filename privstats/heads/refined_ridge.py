@@ -1,4 +1,4 @@
-"""Ridge regression refined by a few noisy gradients (docs/refinement.md); any prefix of the rounds yields a head."""
+"""Refine a ridge regression by a few noisy gradients (docs/refinement.md); any prefix of the rounds yields a head."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from privstats.progress import progress_bar
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class RefinedRidge(LinearRegressor):
-    """Linear regression of one target, from an ordinary release and a few masked gradients.
+    """Linear regression of one target from a ``Rounds`` course.
 
     Args:
         rounds: T, for :meth:`fit` and :meth:`fit_private`.
@@ -68,7 +68,7 @@ class RefinedRidge(LinearRegressor):
         return self._settle(weights[:-1], float(weights[-1] * norm / 2))
 
     def fit_release(self, release: Any) -> Self:
-        """Fit on a course's first release alone, as :meth:`fit_releases` does."""
+        """Fit on a course's first release alone."""
         return self.fit_releases([release])
 
     def fit_releases(self, releases: Releases) -> Self:

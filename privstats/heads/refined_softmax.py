@@ -52,7 +52,7 @@ class RefinedSoftmax(ClassHead):
 
     Args:
         rounds: T, for :meth:`fit` and :meth:`fit_private`; None chooses 4 or 6 by the budget (``Rounds.within``).
-        priors: ``"counts"``, ``"uniform"``, or C probabilities.
+        priors: as in ``LDA``.
         calibrated: :meth:`fit_private` ends in a calibration; :meth:`fit` chooses the temperature on its records.
         module: word of a module (:class:`~privstats.schema.modules.Module`), in place of linear scores.
 
@@ -92,10 +92,6 @@ class RefinedSoftmax(ClassHead):
     def fit(self, X: Any, y: Any) -> Self:
         """Fit on local records, without noise; rows are scaled to norm 1.
 
-        Args:
-            X: features, ``(n, d)``.
-            y: labels, ``(n,)``.
-
         Warns:
             FewRecordsWarning: fewer records than features.
         """
@@ -111,7 +107,7 @@ class RefinedSoftmax(ClassHead):
     def fit_release(
         self, release: Any, labels: Sequence[Any] | None = None, *, public: tuple[Any, Any] | None = None
     ) -> Self:
-        """Fit on a course's first release alone, as :meth:`fit_releases` does."""
+        """Fit on a course's first release alone."""
         return self.fit_releases([release], labels, public=public)
 
     def fit_releases(
@@ -121,8 +117,8 @@ class RefinedSoftmax(ClassHead):
 
         Args:
             releases: in order, at least the first; None for rounds without a sum.
-            labels: names of all C classes, in order. Default: the plan's ``class_names``, else 0..C-1.
-            public: ``(X, y)``, public records, for the discriminant alone. **No promise covers them**.
+            labels, public: as in :meth:`ClassHead.fit_release`; public records are for the discriminant alone. **No
+                promise covers them**.
 
         Raises:
             ReleaseError: not releases of one course of classes, or nothing finite follows from them.

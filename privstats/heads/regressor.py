@@ -1,4 +1,4 @@
-"""Base class of linear regression heads: schema, intercept and predictions."""
+"""Base class of linear regression heads."""
 
 from __future__ import annotations
 
@@ -31,7 +31,6 @@ class LinearRegressor(Stored, Exported, Described, OfOneRelease, RegressorMixin,
     """A head with predictions linear in the transformed columns.
 
     Attributes:
-        fit_intercept: whether the model has a constant column.
         rule_: weights behind the transform, constant included.
         n_features_in_, feature_names_in_: columns that ``predict`` expects.
     """
@@ -126,10 +125,7 @@ class LinearRegressor(Stored, Exported, Described, OfOneRelease, RegressorMixin,
 
     @property
     def coef_(self) -> Array:
-        """Weights of X's columns, or of a non-affine map's outputs, ``(d,)`` for one flat target, else ``(T, d)``.
-
-        A constant of the transform is part of ``intercept_``.
-        """
+        """Weights of X's columns, or of a non-affine map's outputs, ``(d,)`` for one flat target, else ``(T, d)``."""
         coef, _ = self._linear
         return coef[0] if self._flat else coef
 

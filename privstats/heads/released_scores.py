@@ -1,4 +1,4 @@
-"""Quantiles of each class's predicted probability, from a two-class head's sums, for the head's file."""
+"""Compute quantiles of a two-class head's probabilities from its sums, for the head's file."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _PAIR = 2
 
 
 class ReleasedScores(NamedTuple):
-    """Distribution of a two-class head's scores, computed from its released sums.
+    """Distribution of a two-class head's scores.
 
     Attributes:
         quantiles: the second class's probability at shares ``(k + 1/2) / POINTS``, per true class, ``(2, POINTS)``.
@@ -29,7 +29,7 @@ class ReleasedScores(NamedTuple):
     prevalence: Array
 
     def below(self, cuts: Array) -> Array:
-        """Return the share of each class's records below some probabilities, ``(2, k)``."""
+        """Return the share of each class's records below cuts, ``(2, k)``."""
         ranks = (np.arange(POINTS) + 0.5) / POINTS
         return np.stack([np.interp(cuts, row, ranks, left=0.0, right=1.0) for row in self.quantiles])
 
@@ -41,7 +41,7 @@ def remember(head: Any, evidence: ClassEvidence) -> None:
 
 
 def released_scores(head: Any) -> ReleasedScores | None:
-    """Return the scores that a head's sums imply, or None."""
+    """Return the implied scores, or None."""
     if getattr(head, "_released_scores", None) is None and getattr(head, "_scored_on", None) is not None:
         scores = described(head, head._scored_on)
         head._released_scores = scores if np.isfinite(scores.quantiles).all() else None

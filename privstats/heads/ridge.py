@@ -1,4 +1,4 @@
-"""Noise-aware ridge regression and classification from (G, h, q) or class moments."""
+"""Noise-aware ridge regression and classification."""
 
 from __future__ import annotations
 
@@ -56,8 +56,8 @@ class Ridge(MultiOutputMixin, LinearRegressor):
 
     Attributes:
         coef_, intercept_: ``(T, d)`` and ``(T,)``, or ``(d,)`` and a float for one target.
-        penalty_: the penalty used; for an aggregate, that of the largest share.
-        solver_: the solver used; ``"rounds"`` has no penalty or condition (NaN).
+        penalty_: for an aggregate, that of the largest share.
+        solver_: ``"rounds"`` has no penalty or condition (NaN).
         condition_: condition number ``(l_max + penalty) / (l_min + penalty)`` of the centred system (denoised under
             ``"wiener"``), at most ``(l_max + penalty) / penalty`` (corollary 1 of the one-shot ridge paper); infinite
             if singular.
@@ -164,7 +164,6 @@ class RidgeClassifier(ClassHead):
 
     Attributes:
         coef_, intercept_: ``(C, d)`` and ``(C,)``; scores estimate class probabilities.
-        penalty_, solver_, condition_: as in :class:`Ridge`.
 
     Example:
         >>> X, y = np.array([[0.0, 0.0], [0.0, 0.2], [1.0, 0.0], [1.0, 0.2]] * 5), ["ash", "ash", "elm", "elm"] * 5
@@ -201,7 +200,7 @@ class RidgeClassifier(ClassHead):
         return LinearRule(coef, solution.intercept - coef @ evidence.origin)
 
     def _probabilities(self, scores: Array) -> Array:
-        """Project scores, which estimate probabilities, to the simplex (Duchi et al. 2008)."""
+        """Project scores to the simplex (Duchi et al. 2008)."""
         ordered = -np.sort(-scores, axis=1)
         excess = np.cumsum(ordered, axis=1) - 1
         support = (ordered - excess / np.arange(1, scores.shape[1] + 1) > 0).sum(axis=1)

@@ -1,4 +1,4 @@
-"""Score a head over several parties: the plan, and each party's scores of its own records."""
+"""Plan and compute a head's scores over several parties."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Scoring:
         by_class: C more tables under one promise, for one-vs-rest AUC.
         releases: all the head's releases in order, where its file lacks scores.
         equal_bins: force bins of equal width.
-        labels: all possible labels, in order, where the head lacks some; their records count as wrong.
+        labels: all labels, in order, where the head lacks some; their records count as wrong.
 
     Raises:
         HeadError: no storable classifier, one class alone, or a map fitted on each party's own records (a record's
@@ -129,7 +129,7 @@ class Scoring:
 
     @cached_property
     def published(self) -> Published:
-        """The head as the plan publishes it."""
+        """The published head."""
         return published_head(self._bytes)
 
     def plan(self, *, cohort: Cohort, privacy: Privacy | NoPrivacy, **options: Any) -> Plan:
@@ -145,9 +145,8 @@ class Scoring:
 
 
 def own_shares(scoring: Scoring, X: Any, y: Any) -> tuple[NDArray[np.intp], Array, NDArray[np.bool_]]:
-    """Return label indices ``(n,)``, probabilities ``(n, C)``, and the mask of readable records.
-
-    A record with an unknown label or a missing feature is excluded.
+    """Return label indices ``(n,)``, probabilities ``(n, C)``, and the mask of records with a known label and all
+    features.
     """
     schema, head = scoring.schema, scoring.head
     places = places_of(schema.labels, y)
@@ -162,7 +161,6 @@ def own_shares(scoring: Scoring, X: Any, y: Any) -> tuple[NDArray[np.intp], Arra
 
 
 def _unreadable_under(privacy: Privacy | NoPrivacy) -> str:
-    """Return why ``inference.head_score`` refuses counts under a promise, with the remedy; else empty."""
     if isinstance(privacy, NoPrivacy):
         return ""
     if privacy.unit == "person" and not privacy.averaged:
@@ -208,7 +206,7 @@ def reader(schema: ScoringSchema, data: bytes) -> Callable[[NDArray[Any]], Said]
 
 
 def published_provenance(values: Mapping[str, Values]) -> Provenance:
-    """Return the provenance of the head that a plan publishes; PlanError for other bytes."""
+    """Return a published head's provenance; PlanError for other bytes."""
     try:
         provenance: Provenance = FORMAT.decode(bytes_of(values), "the published head").provenance_
     except HeadError as error:
@@ -261,7 +259,7 @@ _LEAST, _MOST = 1e-6, 1 - 1e-6
 
 
 def score_cuts(head: Any, releases: Sequence[Release | None], bins: int) -> tuple[float, ...]:
-    """Return the cuts of :func:`cuts_of` from all releases of a two-class head."""
+    """Return :func:`cuts_of` from all releases of a two-class head."""
     released = tuple(each for each in releases if each is not None)
     if tuple(each.digest for each in released) != tuple(head.provenance_.releases):
         raise HeadError(
@@ -296,13 +294,13 @@ def cuts_of(scores: ReleasedScores, bins: int) -> tuple[float, ...]:
 
 
 def planned_scores(plan: Plan) -> ReleasedScores | None:
-    """Return the released scores of the head that a plan publishes; None without any."""
+    """Return a published head's released scores, if any."""
     if not isinstance(plan.schema, ScoringSchema) or plan.published is None or plan.published.values is None:
         return None
     return released_scores(FORMAT.decode(bytes_of(plan.published.values), "the published head"))
 
 
 def published_head(data: bytes) -> Published:
-    """Return a head's bytes as values that a plan publishes."""
+    """Return a head's bytes as published values."""
     numbers: NDArray[np.int64] = np.frombuffer(data, np.uint8).astype(np.int64)
     return Published.of({HEAD: Values(numbers, 0)})

@@ -1,4 +1,4 @@
-"""Public maps in front of the clip, named by a small definition and bit-identical for every party."""
+"""Public maps in front of the clip, bit-identical for every party."""
 
 from typing import TYPE_CHECKING
 

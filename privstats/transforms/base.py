@@ -1,4 +1,4 @@
-"""The base of all transforms: frozen definitions that a plan can store, expanded bit-identically on every machine."""
+"""Define the base of all transforms: frozen definitions for a plan."""
 
 from __future__ import annotations
 
@@ -75,13 +75,13 @@ class Transform(ABC):
 
 
 def kinds() -> Mapping[str, type[Transform]]:
-    """Return all kinds by name, other packages' included."""
+    """Return kinds by name, other packages' included."""
     load_all(_ROOM)
     return _KINDS
 
 
 def steps_of(transform: Sequence[Transform] | Transform) -> tuple[Transform, ...]:
-    """Return the maps in order, for a single map too; SchemaError for other elements.
+    """Return one or several maps as a tuple; SchemaError for other elements.
 
     Example:
         >>> ps.transforms.steps_of(ps.transforms.UnitNorm())
@@ -108,7 +108,7 @@ def apply(transform: Sequence[Transform] | Transform, rows: Rows) -> Rows:
 
 
 def output_features(transform: Sequence[Transform], inputs: int | None = None) -> int | None:
-    """Return the chain's number of output features, or None where open.
+    """Return the number of output features, None where open.
 
     Example:
         >>> maps = (ps.transforms.UnitNorm(), ps.transforms.ConstantFeature(1.0))
@@ -121,7 +121,7 @@ def output_features(transform: Sequence[Transform], inputs: int | None = None) -
 
 
 def input_features(transform: Sequence[Transform], outputs: int) -> int:
-    """Return the input features for ``outputs`` output features.
+    """Return the number of input features.
 
     Example:
         >>> maps = (ps.transforms.UnitNorm(), ps.transforms.ConstantFeature(1.0))
@@ -134,7 +134,7 @@ def input_features(transform: Sequence[Transform], outputs: int) -> int:
 
 
 def to_builtins(transform: Sequence[Transform]) -> list[dict[str, Any]]:
-    """Return the definition as plain tables for a plan file.
+    """Return plain tables for a plan file.
 
     Example:
         >>> ps.transforms.to_builtins((ps.transforms.UnitNorm(), ps.transforms.ConstantFeature(1.0)))

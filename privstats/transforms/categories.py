@@ -1,4 +1,4 @@
-"""Declared columns of listed values, and the base of all declared columns."""
+"""Declare columns of listed values."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ class Categories(Declared):
 
     @property
     def cells(self) -> tuple[str, ...]:
-        """Names of the cells, in order."""
+        """Cell names, in order."""
         extra = (OTHER_CELL,) * bool(self.other) + (MISSING_CELL,) * bool(self.missing)
         return (*map(str, self.values), *extra)
 
@@ -133,11 +133,11 @@ class Categories(Declared):
 
 
 def require_switch(name: str, field: str, value: object) -> None:
-    """Raise SchemaError unless the value is True or False."""
+    """Refuse a value that is no bool."""
     if not isinstance(value, bool):
         raise SchemaError(f"{field} of {name} must be True or False, got {type(value).__name__}")
 
 
 def settle_name(column: Any) -> None:
-    """Check and store a declared column's name."""
+    """Check and store a column's name."""
     object.__setattr__(column, "name", (checked_names("a variable's name", (column.name,)) or ("",))[0])

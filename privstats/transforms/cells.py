@@ -1,4 +1,4 @@
-"""Map a raw table to rows of norm at most 1, computed in integers, by the cells of its values."""
+"""Map a raw table to rows of norm at most 1, in integers."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _RAMP = 16
 
 @dataclass(frozen=True)
 class Shape:
-    """Settings common to all blocks of a row.
+    """Settings of all blocks.
 
     Attributes:
         columns, bits: J, the number of blocks, and f; a row is at most 2**f steps long.
@@ -51,7 +51,7 @@ class Block:
 
 
 def block_of(column: Column, shape: Shape) -> Block:
-    """Return a column's block; no cell is longer than 2**bits / sqrt(J)."""
+    """Return a block; no cell is longer than 2**bits / sqrt(J)."""
     if isinstance(column, Numeric | Dates):
         return _numeric(column, shape)
     name, one = column.name, step_of(shape.bits, shape.columns)
@@ -201,7 +201,7 @@ class Cells(Transform):
 
     @cached_property
     def blocks(self) -> tuple[slice, ...]:
-        """The entries of each column."""
+        """Each column's entries."""
         ends = accumulate((block.table.shape[1] for block in self._blocks), initial=0)
         return tuple(slice(start, stop) for start, stop in pairwise(ends))
 
@@ -212,12 +212,12 @@ class Cells(Transform):
 
     @cached_property
     def marks(self) -> tuple[NDArray[np.float64], ...]:
-        """Codes at which each column's cells begin (closed on the left)."""
+        """Codes at which cells begin, per column (closed on the left)."""
         return tuple(block.edges for block in self._blocks)
 
     @property
     def open(self) -> tuple[str, ...]:
-        """Names of the columns with cuts not yet estimated."""
+        """Columns without cuts."""
         return tuple(each.name for each in self.columns if isinstance(each, Numeric | Dates) and each.edges is None)
 
     def with_edges(self, edges: Mapping[str, Sequence[float]]) -> Cells:
@@ -230,7 +230,7 @@ class Cells(Transform):
         return replace(self, columns=tuple(_closed(each, edges.get(each.name)) for each in self.columns))
 
     def codes(self, table: Any) -> NDArray[np.float64]:
-        """Return the code of every value, float64 ``(n, J)``."""
+        """Return values' codes, float64 ``(n, J)``."""
         return self.read(table).codes
 
     def read(self, table: Any) -> Codes:
@@ -247,7 +247,7 @@ class Cells(Transform):
         return Codes(np.column_stack([codes for codes, _ in coded]), unread)
 
     def sources(self, table: Any) -> tuple[Any, ...]:
-        """Return the table's own names of the declared columns."""
+        """Return the table's names of the columns."""
         named = table if isinstance(table, Mapping) else getattr(table, "column_names", None) or table.columns
         names, wanted = list(named), [column.name for column in self.columns]
         places = places_in(wanted, names)

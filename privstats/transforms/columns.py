@@ -1,7 +1,4 @@
-"""Declared columns of a table, and the codes of their values.
-
-A code is a float64 that follows from one value and the declaration alone.
-"""
+"""Declare a table's columns and encode their values, each by the declaration alone."""
 
 from __future__ import annotations
 
@@ -28,7 +25,7 @@ _LONGEST_UNIT = 40
 
 @dataclass(frozen=True)
 class Numeric(Declared):
-    """A column of numbers, encoded by which of its cut points a value reaches.
+    """A column of numbers, encoded by the cut points reached.
 
     Args:
         edges: public increasing cut points, reached by equal values. None: open, to be estimated by
@@ -66,7 +63,7 @@ class Numeric(Declared):
 
 @dataclass(frozen=True)
 class Dates(Declared):
-    """A column of dates, encoded by which of its cut points a date reaches.
+    """A column of dates, encoded by the cut points reached.
 
     Dates are ISO 8601 with hyphens, or of a date type, converted to UTC; ``03/04/2020`` is ambiguous.
 
@@ -137,7 +134,7 @@ _KINDS: Mapping[str, type[Column]] = {kind.kind: kind for kind in (Numeric, Date
 
 
 def table_of(column: Column) -> dict[str, Any]:
-    """Return a column as a plain table for a plan file, without defaults."""
+    """Return a plain table for a plan file, without defaults."""
     usual = {field.name: field.default for field in fields(column)}
     values = {name: getattr(column, name) for name in usual if name not in ("other", "missing")}  # of Cells: always
     stated = {name: value for name, value in values.items() if value != usual[name]}

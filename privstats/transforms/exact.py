@@ -1,4 +1,4 @@
-"""Reproducible row arithmetic: sums over a row that do not depend on the order of additions.
+"""Compute row sums that do not depend on the order of additions.
 
 On a power-of-two grid products and sums are integers below 2**53, so float64 yields identical bits in any library.
 Operations are exact or correctly rounded, except logarithm and hyperbolic tangent.
@@ -23,7 +23,7 @@ class Arrays(Protocol):
         """Round to the nearest integer, ties to even."""
 
     def row_max(self, rows: Any) -> Any:
-        """Return rows' largest absolute values; 0 without columns."""
+        """Return largest absolute values per row; 0 without columns."""
 
     def vecdot(self, left: Any, right: Any) -> Any:
         """Return row-wise inner products, in any order."""
@@ -114,7 +114,7 @@ class _Numpy:
 
 
 def arrays_of(rows: Any) -> Arrays:
-    """Return the operations for ``rows``: its own, torch's, or numpy's."""
+    """Return the operations for these rows."""
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(rows, torch.Tensor):
         from privstats.transforms.tensors import TorchArrays

@@ -1,4 +1,4 @@
-"""Text columns that count as numbers: arms, sexes, levels and outcomes."""
+"""Read text columns as numbers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Random maps from a public seed: projections to fewer features, random features for more.
+"""Map features randomly, from a public seed.
 
 Matrices are expanded by SHAKE-256 (FIPS 202) and applied without rounding error, so parties have one map, bit for bit.
 Public by design: never a source of privacy noise.

@@ -1,4 +1,4 @@
-"""Maps of one row at a time, without randomness."""
+"""Map one row at a time, without randomness."""
 
 from __future__ import annotations
 
@@ -191,7 +191,7 @@ class ByArm(Transform):
             raise SchemaError(f"by-arm column must be the number of a column, from 0, got {self.column!r}")
 
     def apply(self, rows: Rows) -> Rows:
-        """Return twice the columns, without the arm's."""
+        """Return each row by arm."""
         xp = arrays_of(rows)
         arm = rows[:, self.column : self.column + 1]
         treated, control = arm == 1, arm == 0

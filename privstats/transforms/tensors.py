@@ -12,7 +12,7 @@ _SINGLE_LEAST = -73
 
 
 class TorchArrays:
-    """Operations in the rows' type: float64 with numpy's bits, or float32 for serving."""
+    """Operations in float64 with numpy's bits, or float32 for serving."""
 
     def __init__(self, torch: ModuleType, rows: Any) -> None:
         self._torch = torch
@@ -26,7 +26,7 @@ class TorchArrays:
         self.tanh = torch.tanh
 
     def row_max(self, rows: Any) -> Any:
-        """Return rows' largest absolute values; 0 without columns."""
+        """Return largest absolute values."""
         return rows.abs().amax(dim=1) if rows.shape[1] else rows.sum(1)
 
     def relu(self, rows: Any) -> Any:
@@ -47,12 +47,12 @@ class TorchArrays:
         return recorded or bool(mask.any())
 
     def binary_exponent(self, values: Any) -> Any:
-        """Return e with 2**(e - 1) <= abs(value) < 2**e, int64."""
+        """Return binary exponents, int64."""
         exponents = self._torch.frexp(values).exponent.to(self._torch.int64)
         return exponents.clamp(min=_SINGLE_LEAST) if self._single else exponents
 
     def power_of_two(self, exponents: Any) -> Any:
-        """Return 2**exponents, exactly."""
+        """Return powers of two, exactly."""
         torch, least = self._torch, -126 if self._single else -1022
         if torch.jit.is_tracing():  # torch here cannot read bits as another type, so the powers are looked up
             powers = np.ldexp(1.0, np.arange(least, 2 - least))

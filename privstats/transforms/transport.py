@@ -60,7 +60,7 @@ class Transport(Transform):
 
     @property
     def of_a_client(self) -> bool:
-        """Whether this is a client's own copy."""
+        """Whether it is a client's copy."""
         return "_way" in self.__dict__
 
     def bound(self, start: NDArray[Any], mean: NDArray[Any], matrix: NDArray[Any]) -> Transport:

@@ -1,4 +1,1 @@
-"""Estimates from noisy sums: counts, means, covariances, subspaces, penalties and weights.
-
-At noise 0 each equals the plain estimate.
-"""
+"""Estimates from noisy sums; at noise 0 each equals the plain estimate."""

@@ -1,6 +1,6 @@
-"""Ridge weights from noisy sums, as an average of estimates weighted by their estimated risks (Stein 1981).
+"""Average estimates of ridge weights, weighted by their estimated risks (Stein 1981).
 
-Weights are exp(-risk / temperature), at four times the noise's variance. The average risks at most any estimate's risk
+Weights are exp(-risk / temperature), at four times the noise's variance. The average's risk is at most any estimate's
 plus temperature times log(1 / its share) (Leung and Barron 2006; Dalalyan and Salmon 2012). AdaSSP's penalty (Wang
 2018) and ``estimates.denoise``'s posterior mean have a third of the shares each; smaller penalties and zero weights
 have the rest.
@@ -71,7 +71,7 @@ class CentredSums:
         return np.diagonal(self.sums.G)
 
     def intercept(self, weights: Array) -> Array:
-        """Return the constant's weight for these weights, ``(T,)``."""
+        """Return the constant's weight, ``(T,)``."""
         return np.asarray(self.targets - self.means @ weights)
 
     def noise(self, gains: Array) -> float:
@@ -125,7 +125,7 @@ class _Estimate:
 
 
 def aggregate(released: GramEvidence, centred: GramEvidence, penalty: float | None) -> Aggregate:
-    """Average the estimates of ridge weights by their estimated risks.
+    """Return the averaged ridge weights.
 
     ``centred`` is ``released`` without a constant column; ``penalty`` None is estimated from the sums.
     """

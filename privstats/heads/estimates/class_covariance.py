@@ -1,4 +1,4 @@
-"""Noise-aware covariances and variances per class from S, D or B, between each class's own and the pooled one."""
+"""Compute noise-aware class covariances and variances from S, D or B."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class ClassCovariances:
     """Class covariances in the basis that whitens the pooled one.
 
     Attributes:
-        basis: symmetric, ``(d, d)``; ``basis.T @ pooled @ basis = I``.
+        basis: symmetric, ``(d, d)``.
         values, vectors: eigenvalues per class, positive, ``(C, d)``, and eigenvectors ``(C, d, d)``.
     """
 
@@ -258,6 +258,6 @@ def _toward(estimate: Array, level: float, centre: float) -> Array:
 
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
-    """Limit the process's BLAS to one thread: threads of small eigendecompositions wait for one another."""
+    """Limit BLAS to one thread: threads of small eigendecompositions wait for one another."""
     with threadpool_limits(1, user_api="blas"):
         yield

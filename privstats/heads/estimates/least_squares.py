@@ -1,4 +1,4 @@
-"""The solve behind both ridge heads: choose a penalty from sums alone, then compute weights.
+"""Choose a ridge penalty from sums alone, then compute weights.
 
 The intercept is not penalised: the constant column is eliminated after noisy counts and means were shrunk.
 """
@@ -107,7 +107,7 @@ def _fold_losses(evidence: GramEvidence, folds: FoldSums, held: int, grid: Array
 
 
 def _about(test: GramEvidence, trained: GramEvidence) -> tuple[Array, Array, float]:
-    """Return a held-out fold's sums about the training folds' means, the origin of a fitted intercept."""
+    """Return a held-out fold's sums about the training folds' means."""
     c = test.constant
     if c is None:
         return test.G, test.h, test.q
@@ -185,7 +185,7 @@ def _shrunk_mean(sums: Array, n: float, error: float, sigma: float) -> Array:
 
 @dataclass(frozen=True)
 class GramSpectrum:
-    """A Gram matrix in its eigenbasis, with the moment vector rotated into it.
+    """A Gram matrix and moment vector in the Gram matrix's eigenbasis.
 
     Attributes:
         values: eigenvalues, ``(d,)``, not negative.
@@ -201,21 +201,18 @@ class GramSpectrum:
 
     @classmethod
     def of(cls, G: Array, h: Array) -> GramSpectrum:
-        """Return the spectrum of a symmetric G."""
+        """Build the spectrum of G."""
         values, vectors = np.linalg.eigh(G)
         return cls(np.maximum(values, 0.0), values, vectors, vectors.T @ h)
 
     @classmethod
     def denoised(cls, G: Array, h: Array, sigma: float) -> GramSpectrum:
-        """Return the denoised spectrum of a noisy symmetric G."""
+        """Build the denoised spectrum of a noisy G."""
         result = denoise_spectrum(G, sigma, pull=False)
         return cls(result.values, result.values, result.vectors, result.vectors.T @ h)
 
     def weights(self, penalty: float, least: float = 0.0) -> Array:
-        """Return ``(G + penalty I)^-1 h``, ``(d, T)``; the pseudo-inverse at penalty 0.
-
-        Directions with ``eigenvalue + penalty`` up to ``least`` get weight 0.
-        """
+        """Return ``(G + penalty I)^-1 h``, ``(d, T)``; weight 0 where ``eigenvalue + penalty`` is at most ``least``."""
         shifted = self.values + penalty
         usable = shifted > max(least, max(float(shifted.max()), np.finfo(np.float64).tiny) * SINGULAR)
         return self.vectors @ (np.where(usable, 1 / np.where(usable, shifted, 1.0), 0.0)[:, None] * self.rotated)

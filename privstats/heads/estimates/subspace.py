@@ -1,4 +1,4 @@
-"""The Fisher subspace: directions in which class means differ most against the spread within classes."""
+"""Find directions in which class means differ most against the spread within classes."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def fisher_subspace(release: Released, dimension: Subspace = "auto") -> Fisher:
 
 
 def evidence_subspace(evidence: ClassEvidence, dimension: Subspace) -> Fisher:
-    """Solve ``S_B v = lambda S_W v`` on denoised moments with B (GH-OFL section 3.2)."""
+    """Solve ``S_B v = lambda S_W v`` on denoised moments (GH-OFL section 3.2)."""
     n = denoise.counts(evidence.N, evidence.noise("N"))
     means = denoise.class_means(evidence, n).values
     pooled = denoise_spectrum(denoise.within_scatter(evidence, n), evidence.noise("B"))

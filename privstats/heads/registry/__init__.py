@@ -1,7 +1,4 @@
-"""A head's row (the statistics it is built from) and the bounds of its parameters, read from its class.
-
-Heads are discovered in modules' texts, because ``plan check`` names every reader without loading scikit-learn.
-"""
+"""List heads, the statistics they need and the bounds of their parameters, without loading scikit-learn."""
 
 from typing import TYPE_CHECKING
 

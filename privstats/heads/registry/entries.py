@@ -38,10 +38,9 @@ _TO_A_ROW = re.compile(r"^class .*?^    entry: .*?(?=\n\s*\n|\Z)", re.MULTILINE 
 
 @dataclass(frozen=True)
 class Entry:
-    """One head's row: the statistics it is built from.
+    """The statistics that a head is built from.
 
     Attributes:
-        task: task of the schemas that it reads.
         any_of: letters by preference; one is needed besides N and A, none if empty.
         beside_B: letters also read where B is the best available.
         closed_form, after_rounds: solved at once; built from a course's releases.
@@ -112,12 +111,12 @@ HEADS = _Registry()
 
 
 def head_class(name: str) -> Any:
-    """Import and return the class of a registered head."""
+    """Import and return a registered head's class."""
     return HEADS.class_of(name)
 
 
 def named(task: Task, *, trained: bool = True) -> tuple[str, ...]:
-    """Return the names of the heads for a task, in order; ``trained=False`` selects closed forms."""
+    """Return a task's heads by name, in order; ``trained=False`` selects closed forms."""
     rows = ((name, entry) for name, entry in HEADS.items() if entry.task == task and not entry.after_rounds)
     return tuple(name for name, entry in rows if trained or entry.closed_form)
 
@@ -144,7 +143,6 @@ def _announced(entry: EntryPoint) -> _Written:
 
 
 def _text_of(module: str) -> str | None:
-    """Return a module's text without importing it, as its package may request heads itself."""
     top, *below = module.split(".")
     spec, name = find_spec(top), top
     for part in below:
@@ -201,7 +199,7 @@ class Text(Constraint):
         self.words = words
 
     def admits(self, value: Any) -> bool:
-        """Return whether the value is one of the words."""
+        """Return whether it is one of the words."""
         return isinstance(value, str) and value in self.words
 
     def __str__(self) -> str:
@@ -217,7 +215,7 @@ class Number(Constraint):
     closed: bool = True
 
     def admits(self, value: Any) -> bool:
-        """Return whether the value is such a number; booleans are none."""
+        """Return whether it is such a number; booleans are none."""
         if isinstance(value, bool | np.bool_) or not isinstance(value, Real):
             return False
         try:
@@ -238,7 +236,7 @@ class Share(Constraint):
     """A share in (0, 1] of non-integer type."""
 
     def admits(self, value: Any) -> bool:
-        """Return whether the value is such a share."""
+        """Return whether it is such a share."""
         return not isinstance(value, Integral) and Number(0.0, 1.0, closed=False).admits(value)
 
     def __str__(self) -> str:
@@ -252,7 +250,7 @@ class Whole(Constraint):
     low: int = 0
 
     def admits(self, value: Any) -> bool:
-        """Return whether the value is such an integer; booleans are none."""
+        """Return whether it is such an integer; booleans are none."""
         return isinstance(value, Integral) and not isinstance(value, bool) and self.low <= int(value) < 1 << 31
 
     def __str__(self) -> str:
@@ -266,7 +264,7 @@ class Constant(Constraint):
         self.values = values
 
     def admits(self, value: Any) -> bool:
-        """Return whether the value is one of the values."""
+        """Return whether it is one of the values."""
         return any(value is one for one in self.values)
 
     def __str__(self) -> str:
@@ -277,7 +275,7 @@ class PerClass(Constraint):
     """Positive numbers, one per class; their number is checked later."""
 
     def admits(self, value: Any) -> bool:
-        """Return whether the value is a vector of positive finite numbers."""
+        """Return whether it is a vector of positive finite numbers."""
         if isinstance(value, str):
             return False
         try:
@@ -343,7 +341,7 @@ TRAINING: Bounds = {
 
 
 def check_parameters(head: Any, bounds: Bounds) -> None:
-    """Raise HeadError if one of the head's parameters has no bounds, or is out of them."""
+    """Raise HeadError if a parameter has no bounds, or is out of them."""
     for name, value in head.get_params(deep=False).items():
         if name not in bounds:
             raise HeadError(f"{type(head).__name__} has no bounds for its parameter {name}; add them to its class")
@@ -358,7 +356,7 @@ def check_value(name: str, value: Any, kinds: Constraints) -> None:
 
 
 def check_dimension(name: str, value: Any, features: int) -> None:
-    """Raise HeadError where a subspace exceeds the number of features."""
+    """Raise HeadError where a subspace exceeds the features."""
     if isinstance(value, Integral) and int(value) > features:
         raise HeadError(f"{name}={value} is more than the {features} features; give at most {features}, or 'auto'")
 

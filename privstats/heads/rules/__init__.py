@@ -1,7 +1,4 @@
-"""Decision rules: frozen arrays, their scores, and the public map in front of them.
-
-A rule holds numbers alone: no labels and no provenance.
-"""
+"""Decision rules: numbers alone, without labels or provenance."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""Decision rules of Gaussians with diagonal covariance, or diagonal plus a few directions."""
+"""Decision rules of Gaussians with diagonal or low-rank covariance."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class DiagonalRule(Rule):
     Attributes:
         quadratic, linear: half the precisions, and mean times precision, ``(C, d)``.
         bias: terms independent of x, ``(C,)``.
-        origin: subtracted to keep squares small, ``(d,)``.
+        origin: subtracted point, ``(d,)``.
     """
 
     quadratic: Array
@@ -88,7 +88,7 @@ class LowRankRule(Rule):
         return replace(self, projection=basis @ self.projection, origin=basis @ self.origin)
 
     def scores(self, X: Array) -> Array:
-        """Compute scores by row tiles of three matrix products."""
+        """Compute scores by three matrix products per row tile."""
         C, d = self.linear.shape
         out = np.empty((len(X), C))
         for start in range(0, len(X), TILE):

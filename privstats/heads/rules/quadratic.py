@@ -1,4 +1,4 @@
-"""The quadratic decision rule: exact scores from packed triangles, and winners by exact pruning."""
+"""Score and classify rows by a quadratic decision rule."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class QuadraticRule(Rule):
         degrees: float,
         screened: int = 0,
     ) -> QuadraticRule:
-        """Return the rule of covariances V_c diag(values_c) V_c^T and means, in the projected basis.
+        """Build the rule of covariances V_c diag(values_c) V_c^T and means, in the projected basis.
 
         ``prior`` holds log priors; ``screened`` is m, leading coordinates that best separate classes.
         """
@@ -133,7 +133,6 @@ class QuadraticRule(Rule):
         return np.asarray(self.bias - tail(distance.astype(np.float64), float(self.degrees[0]), self.linear.shape[1]))
 
     def _contenders(self, Z: NDArray[Any], rounding: Array) -> Array:
-        """Return the scores of classes that can win; others get a losing score."""
         m = self.screen_linear.shape[1]
         if m == 0:
             return self._score(_distances(Z, self.packed, self.linear, self.constant))

@@ -1,4 +1,4 @@
-"""Decision rules as frozen arrays, linear rules, and the public map in front."""
+"""The base of decision rules, and the public map in front."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Rule(ABC):
 
     @abstractmethod
     def lifted(self, basis: Array) -> Rule:
-        """Return this rule of ``basis.T x`` as a rule of x; ``basis`` ``(d, k)`` is orthonormal."""
+        """Turn a rule of ``basis.T x`` into a rule of x; ``basis`` ``(d, k)`` is orthonormal."""
 
     @abstractmethod
     def in_graph(self, buffers: Any, rows: Any) -> Any:
@@ -77,7 +77,7 @@ class Rule(ABC):
 
 
 def kinds() -> Mapping[str, type[Rule]]:
-    """Return all kinds of rules by name, those of other packages included."""
+    """Return all kinds of rules by name, other packages' included."""
     load_all(_ROOM)
     return _RULES
 
@@ -86,7 +86,7 @@ def rule_of(kind: str, arrays: Mapping[str, Array]) -> Rule:
     """Return the rule of arrays from :meth:`Rule.arrays`.
 
     Raises:
-        HeadError: no installed package provides this kind.
+        HeadError: no package provides this kind.
         ValueError: wrong names, or arrays that are not finite float64.
     """
     cls = _RULES.get(kind) or kinds().get(kind) or _announced(kind)
@@ -226,11 +226,10 @@ def local(X: Any, y: Any) -> tuple[Any, Any]:
 
 @dataclass(frozen=True)
 class Preprocessing:
-    """The public map in front of a rule, so that it receives rows as the release measured them.
+    """The public map in front of a rule, as the release measured rows.
 
     Attributes:
         features: d, columns that the rule expects.
-        transform: public maps, applied in order.
         clip_norm: norm to which longer rows are clipped; None after ``fit``.
         feature_names: the plan's input columns, or None.
         nonnegative: set negative entries to 0 before the clip.
@@ -244,22 +243,22 @@ class Preprocessing:
 
     @classmethod
     def of_release(cls, release: Released) -> Self:
-        """Return the preprocessing of a release's schema."""
+        """Build it from a release's schema."""
         return cls.of_schema(release.plan.schema)
 
     @classmethod
     def of_schema(cls, schema: Any) -> Self:
-        """Return the preprocessing of a schema."""
+        """Build it from a schema."""
         return cls(schema.features, tuple(schema.transform), schema.clip_norm, schema.feature_names, schema.nonnegative)
 
     @property
     def inputs(self) -> int:
-        """Number of columns that a caller must pass."""
+        """Number of input columns."""
         return input_features(self.transform, self.features)
 
     @property
     def cells(self) -> Cells | None:
-        """Declaration of the input table; None where features come in."""
+        """Declaration of the input table, if any."""
         first: Any = self.transform[0] if self.transform else None
         return first if first is not None and first.reads_cells else None
 
