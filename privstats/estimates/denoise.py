@@ -360,7 +360,7 @@ class NoisyMean:
 
 @dataclass(frozen=True)
 class WienerFit:
-    """Weights and their estimates.
+    """Weights, and the estimates behind them.
 
     Attributes:
         weights, penalty: ``(d, T)``, and s_noise^2 / s_w^2, given or implied.
@@ -515,7 +515,7 @@ class NoisyClassSums:
     public: ClassVar[None] = None  # none, for NoisySums
 
     def noise(self, statistic: str) -> float:
-        """Return its sigma."""
+        """Return a statistic's sigma."""
         return float(self.sigma[statistic])
 
     @property

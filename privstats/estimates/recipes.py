@@ -1,4 +1,4 @@
-"""Compute refinement's constants from public values alone."""
+"""Compute the constants of refinement from public values alone."""
 
 from __future__ import annotations
 

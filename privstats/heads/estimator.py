@@ -303,7 +303,7 @@ class ClassHead(Stored, Exported, Described, OfOneRelease, Classifier):
 
     @abstractmethod
     def _solve(self, evidence: ClassEvidence) -> Rule:
-        """May set further attributes ending in an underscore."""
+        """Return the rule; may set further attributes ending in an underscore."""
 
     def _build(self, evidence: ClassEvidence) -> Self:
         evidence.require(type(self).__name__, *self.entry.any_of)

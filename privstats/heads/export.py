@@ -162,7 +162,7 @@ class Exported:
 
 
 def _scores(fitted: _Fitted, buffers: Any, rows: Any) -> Any:
-    """Branches on no entry of ``rows``."""
+    """Branch on no entry of ``rows``, so that graphs can be recorded."""
     preprocessing = fitted.preprocessing_
     rows, radius = apply(preprocessing.transform, rows), preprocessing.clip_norm
     xp = arrays_of(rows)

@@ -1,4 +1,4 @@
-"""Noise-aware Gaussian naive Bayes from (N, A) and D, S or B; with B alone all classes share variances."""
+"""Noise-aware Gaussian naive Bayes; with B alone all classes share variances."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from privstats.heads.rules import DiagonalRule
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class NaiveBayes(ClassHead):
-    """Gaussian naive Bayes.
+    """Gaussian naive Bayes from (N, A) and D, S or B.
 
     ``log p(x | c) = -sum_j [(x_j - mu_cj)^2 / v_cj + log v_cj] / 2``; v_c = D_c / N_c - mu_c^2, pulled
     toward the pooled variance.

@@ -263,7 +263,6 @@ def _one_of(settings: Sequence[Any] | None, fitted_with: Sequence[Any] | None) -
 
 
 def _of_one_row(times: int, epsilon: float, delta: float, ledger: Paid, dataset: str | None) -> dict[str, Any]:
-    """Return one row's terms and charge, where a record is in ``times`` rows."""
     Cost.repeated(times)
     central(epsilon, delta, "add-remove")
     one = epsilon / times if delta == 0 else gaussian_epsilon(gaussian_mu(epsilon, delta) / times, delta)

@@ -60,7 +60,7 @@ class Transport(Transform):
 
     @property
     def of_a_client(self) -> bool:
-        """Whether it is a client's copy."""
+        """Whether this is a client's copy."""
         return "_way" in self.__dict__
 
     def bound(self, start: NDArray[Any], mean: NDArray[Any], matrix: NDArray[Any]) -> Transport:

@@ -107,7 +107,6 @@ def _fold_losses(evidence: GramEvidence, folds: FoldSums, held: int, grid: Array
 
 
 def _about(test: GramEvidence, trained: GramEvidence) -> tuple[Array, Array, float]:
-    """Return a held-out fold's sums about the training folds' means."""
     c = test.constant
     if c is None:
         return test.G, test.h, test.q

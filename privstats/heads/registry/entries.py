@@ -199,7 +199,7 @@ class Text(Constraint):
         self.words = words
 
     def admits(self, value: Any) -> bool:
-        """Return whether it is one of the words."""
+        """Return whether ``value`` is one of the words."""
         return isinstance(value, str) and value in self.words
 
     def __str__(self) -> str:
@@ -215,7 +215,7 @@ class Number(Constraint):
     closed: bool = True
 
     def admits(self, value: Any) -> bool:
-        """Return whether it is such a number; booleans are none."""
+        """Return whether ``value`` is such a number; booleans are none."""
         if isinstance(value, bool | np.bool_) or not isinstance(value, Real):
             return False
         try:
@@ -236,7 +236,7 @@ class Share(Constraint):
     """A share in (0, 1] of non-integer type."""
 
     def admits(self, value: Any) -> bool:
-        """Return whether it is such a share."""
+        """Return whether ``value`` is such a share."""
         return not isinstance(value, Integral) and Number(0.0, 1.0, closed=False).admits(value)
 
     def __str__(self) -> str:
@@ -250,7 +250,7 @@ class Whole(Constraint):
     low: int = 0
 
     def admits(self, value: Any) -> bool:
-        """Return whether it is such an integer; booleans are none."""
+        """Return whether ``value`` is such an integer; booleans are none."""
         return isinstance(value, Integral) and not isinstance(value, bool) and self.low <= int(value) < 1 << 31
 
     def __str__(self) -> str:
@@ -264,7 +264,7 @@ class Constant(Constraint):
         self.values = values
 
     def admits(self, value: Any) -> bool:
-        """Return whether it is one of the values."""
+        """Return whether ``value`` is one of the values."""
         return any(value is one for one in self.values)
 
     def __str__(self) -> str:
@@ -275,7 +275,7 @@ class PerClass(Constraint):
     """Positive numbers, one per class; their number is checked later."""
 
     def admits(self, value: Any) -> bool:
-        """Return whether it is a vector of positive finite numbers."""
+        """Return whether ``value`` is a vector of positive finite numbers."""
         if isinstance(value, str):
             return False
         try:

@@ -243,12 +243,12 @@ class Preprocessing:
 
     @classmethod
     def of_release(cls, release: Released) -> Self:
-        """Build it from a release's schema."""
+        """Build the map of a release's schema."""
         return cls.of_schema(release.plan.schema)
 
     @classmethod
     def of_schema(cls, schema: Any) -> Self:
-        """Build it from a schema."""
+        """Build a schema's map."""
         return cls(schema.features, tuple(schema.transform), schema.clip_norm, schema.feature_names, schema.nonnegative)
 
     @property
