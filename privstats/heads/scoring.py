@@ -145,9 +145,7 @@ class Scoring:
 
 
 def own_shares(scoring: Scoring, X: Any, y: Any) -> tuple[NDArray[np.intp], Array, NDArray[np.bool_]]:
-    """Return label indices ``(n,)``, probabilities ``(n, C)``, and the mask of records with a known label and all
-    features.
-    """
+    """Return label indices ``(n,)``, probabilities ``(n, C)``, and whether label and features are known."""
     schema, head = scoring.schema, scoring.head
     places = places_of(schema.labels, y)
     known = places >= 0
