@@ -1,8 +1,4 @@
-"""A least-squares task: Gram matrix, cross moments and target energy, by fold.
-
-A record's fold is a public hash of its own grid vectors (``moments.record_sums``). ``encoding`` makes the sums a flat
-vector.
-"""
+"""Sum a least-squares task's Gram matrix, cross moments and target energy, by fold."""
 
 from __future__ import annotations
 
@@ -52,20 +48,20 @@ class RidgeSchema(Schema):
 
     Args:
         features: dimension d of a (after ``transform``), at least 2.
-        targets: number of regression targets T, the columns of b.
+        targets: number of targets T, the columns of b.
         clip_norm: R, the norm to which every feature vector a is clipped.
-        target_bound: Y, the norm to which every target vector b is clipped (for one target: the largest |b|).
-        grid_bits: f; vectors of norm R and targets of norm Y are 2**f grid steps long. Between 2 and 20.
-        folds: F; every record is in exactly one fold and each fold has its own (G, h, q), so that the penalty can be
-            chosen from the released sums without another round. The sensitivity does not grow with F. At most 64.
+        target_bound: Y, the norm to which every target vector b is clipped.
+        grid_bits: f, 2 to 20; vectors of norm R and targets of norm Y are 2**f grid steps long.
+        folds: F, at most 64; every record is in one fold, so the penalty can be chosen from the released sums. The
+            sensitivity does not grow with F.
         nonnegative: features are known to be >= 0.
-        transform: public maps applied to the features before clipping.
-        feature_names: names of the input columns (before ``transform``), in order, as in :class:`ClassSchema`.
-        missing: ``"left out"``: the one target may be missing, and such a record adds nothing; None: such a record is
-            refused, or counts as unreadable.
+        transform: public maps of the features before clipping.
+        feature_names: names of the input columns, as in :class:`ClassSchema`.
+        missing: ``"left out"``: a record whose one target is missing adds nothing; None: it is refused, or counts as
+            unreadable.
 
     Raises:
-        SchemaError: naming the field, its bound and the remedy.
+        SchemaError: a field is invalid.
 
     Example:
         >>> schema = ps.RidgeSchema(2, clip_norm=2.0, target_bound=1.0)
@@ -104,7 +100,7 @@ class RidgeSchema(Schema):
 
     @property
     def sizes(self) -> dict[str, int]:
-        """Length of every axis and number of every kind of cell."""
+        """Axis lengths and cell counts."""
         return {"fold": self.folds, "feature": self.features, "target": self.targets}
 
     @property
@@ -114,13 +110,13 @@ class RidgeSchema(Schema):
 
     @property
     def record(self) -> str:
-        """One record, as a phrase for data owners."""
+        """Description of one record."""
         targets = "a target" if self.targets == 1 else f"{self.targets} targets"
         gap = ", where it is not missing" if self.missing else ""
         return f"{self.columns}, and {targets} of at most {self.target_bound:g}{gap}"
 
     def scale_of(self, statistic: str) -> float:
-        """Grid steps per real unit of a statistic."""
+        """Grid steps per real unit."""
         return by_letter(self.table, statistic)[0].scale(self.scale, self.target_scale)
 
 
@@ -139,10 +135,10 @@ class RealRidgeMoments(RealMoments):
     """Ridge moments in real units, float64, with noise or without.
 
     Attributes:
-        G: sum of a a^T over all folds, ``(d, d)``.
-        h: sum of a b^T over all folds, ``(d, targets)``.
-        q: sum of ||b||^2 over all folds, a number.
-        fold_G, fold_h, fold_q: the same per fold, ``(folds, d, d)``, ``(folds, d, targets)``, ``(folds,)``.
+        G: sum of a a^T, ``(d, d)``.
+        h: sum of a b^T, ``(d, targets)``.
+        q: sum of ||b||^2, a number.
+        fold_G, fold_h, fold_q: sums per fold, folds first.
 
     Example:
         >>> schema = ps.RidgeSchema(2, clip_norm=2.0, target_bound=1.0)
@@ -160,25 +156,25 @@ class RealRidgeMoments(RealMoments):
 
     @classmethod
     def of_sums(cls, schema: Schema, sums: Mapping[str, Any]) -> Self:
-        """Build moments from sums by letter and fold in wire steps."""
+        """Build moments from wire-step sums by letter and fold."""
         folds = {f"fold_{letter}": array / schema.scale_of(letter) for letter, array in sums.items()}
         return cls(**{letter: array.sum(axis=0) / schema.scale_of(letter) for letter, array in sums.items()}, **folds)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class RidgeMoments(Moments):
-    """Exact ridge moments on the grid, int64, fold by fold: G = sum a a^T, h = sum a b^T, q = sum ||b||^2.
+    """Exact ridge moments, int64, by fold: G = sum a a^T, h = sum a b^T, q = sum ||b||^2.
 
-    A record's fold is a public hash of its own grid vectors (see ``folds``), so that adding or removing one record
-    moves no other to another fold: the sensitivity of the fold-wise sums depends on that.
+    A record's fold is a public hash of its own grid vectors, so that one record moves no other to another fold: the
+    sensitivity depends on that.
 
     Attributes:
-        schema: what was measured.
-        fold_G, fold_h, fold_q: per fold, ``(folds, d, d)``, ``(folds, d, targets)``, ``(folds,)``.
-        clip_report: the clip's effect, and the number of records; stays with the client, ignored by ``==``.
+        schema: the measured schema.
+        fold_G, fold_h, fold_q: ``(folds, d, d)``, ``(folds, d, targets)``, ``(folds,)``.
+        clip_report: the clip's effect and the record count; stays with the client, and ``==`` ignores it.
 
     Raises:
-        DataError: an array has another shape than the schema's, or the clip report a negative number of records.
+        DataError: another shape, or a negative record count.
 
     Example:
         >>> schema = ps.RidgeSchema(2, clip_norm=2.0, target_bound=1.0, grid_bits=4)
@@ -203,26 +199,26 @@ class RidgeMoments(Moments):
 
     @property
     def G(self) -> NDArray[np.int64]:
-        """sum a a^T over all folds, ``(d, d)``, in squared grid steps."""
+        """Sum of a a^T, ``(d, d)``, in squared grid steps."""
         return np.asarray(self.fold_G.sum(axis=0))
 
     @property
     def h(self) -> NDArray[np.int64]:
-        """sum a b^T over all folds, ``(d, targets)``, in feature steps times target steps."""
+        """Sum of a b^T, ``(d, targets)``, in feature times target steps."""
         return np.asarray(self.fold_h.sum(axis=0))
 
     @property
     def q(self) -> int:
-        """sum ||b||^2 over all folds, in squared target steps."""
+        """Sum of ||b||^2 in squared target steps."""
         return int(self.fold_q.sum())
 
     @property
     def records(self) -> int | None:
-        """Records measured, from the clip report; None where that is unknown. Private, and never sent."""
+        """Records measured; None: unknown. Private, never sent."""
         return None if self.clip_report is None else self.clip_report.records
 
     def real(self) -> RealRidgeMoments:
-        """Return the moments in real units, float64: every integer divided by its scale."""
+        """Return the moments in real units, float64."""
         return RealRidgeMoments.of_sums(self.schema, self.wire())
 
 
@@ -242,11 +238,10 @@ def _square(schema: RidgeSchema, weights: Mapping[str, float], adjacency: Adjace
 
 
 def _replaced(gram: float, cross: float, energy: float) -> float:
-    """max over c, t in [0, 1] of 2 gram (1 - c^2) + cross (1 + t^2 + 2 c t) + energy (1 - t^2)^2.
+    """Return max over c, t in [0, 1] of 2 gram (1 - c^2) + cross (1 + t^2 + 2 c t) + energy (1 - t^2)^2.
 
     c is the cosine of a and a', t the length of b' (opposed to b) over Y. For c inside (0, 1) the maximum over c is
-    convex in t^2, so t is 0 or 1; for c = 1 the remaining stationary maximum is the smaller root of
-    2 energy t (1 - t) = cross.
+    convex in t^2, so t is 0 or 1; for c = 1 it is the smaller root of 2 energy t (1 - t) = cross.
     """
     lengths = [0.0, 1.0]
     if energy > 2 * cross:
