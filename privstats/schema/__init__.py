@@ -1,7 +1,6 @@
-"""Schemas: what is measured, and the bound that every record obeys.
+"""Define what is measured, and the bound that every record obeys.
 
-A schema is a frozen value: the statistics, their shapes, the clip norm, the grid and the public transform in front.
-It holds no data; moments, layout and sensitivities are all derived from it.
+A schema is a frozen value without data, from which moments, layout and sensitivities are derived.
 """
 
 from typing import TYPE_CHECKING

@@ -1,7 +1,4 @@
-"""Files of published values: packed integers in the envelope that parties exchange, in two versions.
-
-``public_values`` has the values; this is loaded where such a file is read or written.
-"""
+"""Read and write files of published values: packed integers in the parties' envelope, in two versions."""
 
 from __future__ import annotations
 
@@ -30,10 +27,10 @@ _MOST_AXES = 8
 
 
 def read(make: Callable[[str, Arrays], Published], path: PathLike, signed_by: Verifier | None) -> Published:
-    """Read the values from a file, of this version or an earlier one, and pass them to ``make``.
+    """Read a file's values, of any version, and pass them to ``make``.
 
     Raises:
-        PlanError: no such file, damaged, wrongly signed, or its values do not hold together.
+        PlanError: no such file, damaged, wrongly signed, or inconsistent.
     """
     after, arrays = FORMAT.read(path, signed_by)
     try:
@@ -43,10 +40,10 @@ def read(make: Callable[[str, Arrays], Published], path: PathLike, signed_by: Ve
 
 
 def content_of(published: Published) -> Content:
-    """Return the content of the file of published values.
+    """Return the file content of published values.
 
     Raises:
-        PlanError: only the digest of the values is available.
+        PlanError: only the digest is known.
     """
     packed = {name: _Packed.of(value) for name, value in published.read().items()}
     manifest = _Manifest(published.after, {name: form for name, (form, _) in packed.items()})
@@ -56,10 +53,7 @@ def content_of(published: Published) -> Content:
 
 
 class _Packed(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One value in a file: entries of ``bits`` bits, offset by half their range.
-
-    A symmetric matrix has only its lower triangle in the file, row by row.
-    """
+    """One value: entries of ``bits`` bits, offset by half their range; a symmetric matrix's lower triangle alone."""
 
     exponent: int
     shape: Annotated[
@@ -70,7 +64,6 @@ class _Packed(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @classmethod
     def of(cls, value: Values) -> tuple[_Packed, NDArray[np.uint8]]:
-        """Return the smallest form of a value, and its bytes."""
         integers = value.integers
         symmetric = (
             integers.ndim == 2 and integers.shape[0] == integers.shape[1] and np.array_equal(integers, integers.T)
@@ -83,11 +76,6 @@ class _Packed(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return form, data
 
     def value(self, data: NDArray[Any]) -> tuple[NDArray[np.int64], int]:
-        """Return the value's integers and exponent, unpacked.
-
-        Raises:
-            PlanError: the bytes are not of this form.
-        """
         size = math.prod(self.shape)
         if self.symmetric:
             if len(self.shape) != 2 or self.shape[0] != self.shape[1]:
@@ -105,7 +93,7 @@ class _Packed(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def room(self) -> int:
-        """Number of entries, where an empty axis counts as one."""
+        """Return the number of entries; an empty axis counts as one."""
         return math.prod(max(each, 1) for each in self.shape)
 
     @property
