@@ -166,7 +166,6 @@ def private_releases(
     Raises:
         PlanError: another trust model, a course that departs from its declaration
             (:func:`privstats.course.iter_rounds`), or a stream. Nothing is measured or spent then.
-        DataError, LedgerError, RandomnessError: as in :func:`private_release`.
 
     Example:
         >>> from privstats.course.alone import single_party_plan
@@ -294,7 +293,6 @@ def _vector(
     kept: KeptRows | None = None,
     persons: Any = None,
 ) -> Any:
-    """Return the exact sums in the plan's ring."""
     terms: Any = {"published": plan.published, "unreadable": _unreadable(plan), "progress": progress, "kept": kept}
     terms |= {} if persons is None else {"persons": persons, "person_clip": plan.person_clip}
     moments = exact_moments(plan.schema, X, y, **terms)

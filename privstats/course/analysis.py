@@ -30,12 +30,12 @@ class Analysis:
     Args:
         primary: outcomes with primary findings in all records.
         secondary: outcomes with secondary findings.
-        subgroups: variables in whose subgroups primary outcomes have secondary findings.
+        subgroups: variables; primary outcomes have secondary findings in each of their subgroups.
         alpha: each family's level, up to .5.
         estimand: the schema's, if declared.
-        date: as text; the digest is the evidence, not a date.
-        assignment, measured_before, missing: the table's sentences on treatment assignment, when columns were measured,
-            and missing outcomes.
+        date: as text; the digest is the evidence.
+        assignment, measured_before, missing: sentences on treatment assignment, when columns were measured, and missing
+            outcomes.
 
     Raises:
         PlanError: a repeated name, no primary outcome, or a value out of range.
@@ -75,11 +75,7 @@ class Analysis:
 
     @classmethod
     def of(cls, table: object) -> Analysis:
-        """Build an analysis from a file's table ``[analysis]``.
-
-        Raises:
-            PlanError: a missing or unknown key, or an invalid value.
-        """
+        """Build an analysis from a file's table ``[analysis]``."""
         known = [field.name for field in fields(cls)]
         if not isinstance(table, Mapping) or "primary" not in table or not set(table) <= set(known):
             raise PlanError(f"[analysis] holds primary, and beside it {', '.join(known[1:])} alone")
@@ -111,7 +107,7 @@ class Analysis:
         return msgspec.json.encode(asdict(self), order="deterministic")
 
     def family(self, outcome: str, subgroup: str) -> str:
-        """Return a row's declared family: ``"primary"``, ``"secondary"`` or ``"exploratory"``.
+        """Return a row's declared family.
 
         Args:
             outcome: its name.
@@ -122,11 +118,7 @@ class Analysis:
         return next((name for name in ("primary", "secondary") if outcome in getattr(self, name)), "exploratory")
 
     def check(self, outcomes: tuple[str, ...], subgroups: tuple[str, ...], estimand: str) -> None:
-        """Refuse outcomes, variables or an estimand that the schema lacks.
-
-        Raises:
-            PlanError: naming the field.
-        """
+        """Refuse outcomes, variables or an estimand that the schema lacks."""
         known = {"primary": outcomes, "secondary": outcomes, "subgroups": subgroups}
         for field, names in known.items():
             strange = [name for name in getattr(self, field) if name not in names]

@@ -1,8 +1,7 @@
 """Define a course: plans that follow one another under one budget, each chosen from earlier releases.
 
-A simulation, an engine or one party alone takes the next plan and passes the release back. Clients recompute the plan
-(``verify_next``, within 2^-16), which catches honest mistakes. A dishonest server can invent releases, so bounds are
-proved for every published value and no promise depends on the plan.
+Clients recompute the plan (``verify_next``), which catches honest mistakes. A dishonest server can invent releases, so
+bounds are proved for every published value and no promise depends on the plan.
 """
 
 from __future__ import annotations
@@ -87,9 +86,8 @@ class Course(Protocol):
 class DisjointRounds(Protocol):
     """A course with different records in its rounds, which together cost less than the sum of their mu^2.
 
-    Its one priced plan is every round's. Only a record registry (``RecordRegistry``) keeps records disjoint:
-    :func:`privstats.course.spend` requires one in the ledger, and without one :func:`privstats.course.authorize` and
-    ``Ledger.mark_started`` refuse.
+    Its one priced plan is every round's. Only a record registry keeps records disjoint: :func:`privstats.course.spend`
+    requires one in the ledger, and without one :func:`privstats.course.authorize` and ``Ledger.mark_started`` refuse.
     """
 
     def multiplicity(self, adjacency: Adjacency) -> float:
@@ -185,7 +183,7 @@ def verify_next(course: Course, plan: Plan, releases: Releases) -> Round:
     server can invent releases; no promise depends on it.
 
     Raises:
-        PlanError: the course has ended, or another plan follows from these releases.
+        PlanError: the course has ended, or another plan follows.
 
     Example:
         >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=ps.Cohort(2, 2, 10), privacy=ps.NoPrivacy())

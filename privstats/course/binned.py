@@ -46,11 +46,11 @@ _CLEAR_FROM, _NAMED = 20.0, 6
 
 @dataclass(frozen=True)
 class Counting:
-    """How the columns of any table are counted.
+    """Settings by which a table's columns are counted.
 
     Attributes:
-        step: of the first grid, between its powers of two.
-        cells: per column in every later session.
+        step: of the first grid, between powers of two.
+        cells: per column in later sessions.
         share: part of mu^2.
         sessions: number of count sessions.
     """
@@ -76,15 +76,14 @@ class Binned(Planned):
     The plan's transform starts with :class:`~privstats.Cells`; columns with open edges are counted. The first session's
     cells are magnitudes (1e-6 to 1e12, both signs); later cells follow from earlier counts. A count session without a
     sum changes no cells; a column that no session shows gets public cut points. By default four sessions share a fifth
-    of mu^2: powers of four, then three times 32 cells. Where :attr:`signal_to_noise` is small, state some columns'
-    edges or read fewer.
+    of mu^2: powers of four, then three times 32 cells.
 
     Args:
         then: a plan, or a course of one, that runs with the cut points.
         expected_records: n, stated publicly, never counted from the records.
-        share: the counts' part of mu^2, from 1/64 to .9; None: a fifth.
-        sessions: of counts, from 1 to 6; None: 4. Two suffice where columns span over an octave.
-        promise: the owners' promise for all sessions, for files and audits.
+        share: the counts' part of mu^2, 1/64 to .9; None: a fifth.
+        sessions: of counts, 1 to 6; None: 4.
+        promise: for files and audits.
 
     Raises:
         PlanError: no open ``Cells``, another course, no DP or delta 0, a number out of range, too many cells, or a
@@ -143,9 +142,6 @@ class Binned(Planned):
             then: ``"centred"``, ``"rounds"`` or ``"newton"``, the course that follows; None: the plan itself.
             expected_records, share, sessions: as in the class.
             options: further arguments of that course's ``within``.
-
-        Raises:
-            PlanError: as in the class, or an unknown option.
         """
         n, portion, many = python_value(expected_records), python_value(share), python_value(sessions)
         _check_numbers(n, portion, many)
@@ -167,8 +163,7 @@ class Binned(Planned):
     def signal_to_noise(self) -> float:
         """Records of the cohort over one count's standard deviation, at a fifth of mu^2 in four sessions.
 
-        It includes every planned party's noise, and depends on ``expected_records``, the promise and the number of open
-        columns.
+        It includes every planned party's noise.
         """
         counted = _USUAL.share if self.share is None else self.share
         return _signal(self._plan, self.expected_records, (self._rest.mu / mu_of(self._plan)) ** 2 / (1 - counted))
@@ -187,7 +182,7 @@ class Binned(Planned):
 
     @cached_property
     def counting(self) -> Counting:
-        """How columns are counted."""
+        """Settings of the counts."""
         share = _USUAL.share if self.share is None else self.share
         return replace(_USUAL, share=share, sessions=self.sessions or _USUAL.sessions)
 
@@ -220,11 +215,7 @@ class Binned(Planned):
         return msgspec.json.encode((self.then.digest, self.expected_records, self.share, self.sessions))
 
     def next(self, releases: Releases) -> Plan | None:
-        """Return the plan of the next counts, then what follows behind the cut points.
-
-        Raises:
-            PlanError: a release is of another course.
-        """
+        """Return the plan of the next counts, then what follows behind the cut points."""
         counts, rest = releases[: self.counting.sessions], releases[self.counting.sessions :]
         if len(counts) < self.counting.sessions:
             return self._counts(self._after(counts)[0])
@@ -236,15 +227,11 @@ class Binned(Planned):
 
         Args:
             counts: releases of the count sessions, in order; None for no sum.
-
-        Raises:
-            PlanError: a release is of another course.
         """
         return _closed(self._cells, self._after(counts)[1])
 
     @cached_property
     def _known(self) -> dict[int, tuple[Releases, tuple[Grid, Mapping[str, Occupied]]]]:
-        """Cache of the last call per number of counts: its releases and its result."""
         return {}
 
     def _after(self, counts: Releases) -> tuple[Grid, Mapping[str, Occupied]]:
@@ -282,9 +269,6 @@ class Binned(Planned):
         """Refuse records before the first session that a later one would refuse: counts read no targets.
 
         ``measured`` measures them on their machine.
-
-        Raises:
-            DataError: records that do not fit the schema.
         """
         signs = self._cells.signs
         plan = _origin(self._behind(dict.fromkeys(self.columns, public_cuts(signs))))
@@ -295,11 +279,7 @@ class Binned(Planned):
 
 
 def open_cells(plan: Plan) -> Cells:
-    """Return a plan's ``Cells`` with open columns.
-
-    Raises:
-        PlanError: there are none, or all edges are public.
-    """
+    """Return a plan's ``Cells`` with open columns."""
     maps = plan.schema.transform
     if not maps or not isinstance(maps[0], Cells):
         raise PlanError("cut points are those of declared columns: give a plan whose transform starts with Cells(...)")
@@ -343,10 +323,9 @@ def _signal(plan: Plan, records: int, part: float) -> float:
 
 
 def cut_points_after(cells: Cells, counts: Releases) -> dict[str, tuple[float, ...]]:
-    """Return every open column's cut points from all count sessions that show it.
+    """Return the open columns' cut points from all count sessions.
 
     Args:
-        cells: with the open columns.
         counts: releases in order; None for no sum.
     """
     occupied: dict[str, Occupied] = {}

@@ -1,7 +1,6 @@
 """Plan a release behind a noisy mean: the mean of all rows first, then the plan's sums of rows centred by it.
 
-Mean and any calibration get 1 % of mu² each; all sessions are priced before the first. The mean is a public map in the
-second plan, and its noise decides how far it is trusted (:func:`shrunk_mean`).
+The mean is a public map in the second plan; its noise decides how far it is trusted (:func:`shrunk_mean`).
 """
 
 from __future__ import annotations
@@ -49,9 +48,9 @@ class Centred(Planned):
         plan: the second plan without the mean: of a ``ClassSchema`` of rows of norm 1.
         expected_records: n, stated publicly, never counted from the records. None: ``cohort.max_records``. Too large an
             n shortens the mean by the same factor.
-        promise: the owners' promise for all sessions, for files and audits.
-        calibrated: whether a masked sum of eleven numbers ends the course and sets ``LDA.temperature_``, at 1 % of
-            mu^2; the plan must have N, A and B, no min_count, and a transform that ends in ``UnitNorm()``.
+        promise: for files and audits.
+        calibrated: whether a masked sum of eleven numbers sets ``LDA.temperature_``, at 1 % of mu^2; the plan must have
+            N, A and B, no min_count, and a transform that ends in ``UnitNorm()``.
 
     Raises:
         PlanError: another schema or norm, nonnegative entries, proofs, no DP, a number out of range, or a broken
@@ -94,11 +93,8 @@ class Centred(Planned):
         """Return the course that keeps a plan's promise in total.
 
         Args:
-            whole: the plan; all sessions together may spend its promise.
+            whole: all sessions together may spend this plan's promise.
             expected_records, calibrated: as in the class.
-
-        Raises:
-            PlanError: as in the class.
         """
         record_mu(whole)  # refuses a plan without DP
         shares = getattr(whole.privacy, "shares", None)
@@ -126,11 +122,7 @@ class Centred(Planned):
 
     @cached_property
     def calibration(self) -> Plan | None:
-        """The plan of the calibration at placeholder values, if any.
-
-        Raises:
-            PlanError: the sums give no linear discriminant of all classes, or too many features.
-        """
+        """The plan of the calibration at placeholder values, if any."""
         if not self.calibrated:
             return None
         schema: Any = self.plan.schema
@@ -157,11 +149,7 @@ class Centred(Planned):
         return msgspec.json.encode((self.plan.digest, self.expected_records, *["calibrated"] * self.calibrated))
 
     def next(self, releases: Releases) -> Plan | None:
-        """Return the plans of the mean, the sums, and any calibration if sums exist; then None.
-
-        Raises:
-            PlanError: a release is of another course.
-        """
+        """Return the plans of the mean, the sums, and any calibration if sums exist; then None."""
         if not releases:
             return self.first
         sums = self._sums(releases[0])
@@ -183,7 +171,7 @@ class Centred(Planned):
 
     @classmethod
     def of(cls, mean: Plan | None, sums: Plan, calibration: Plan | None = None) -> Centred:
-        """Return the course that has these plans, at any centre; None stands for no sum.
+        """Return the course that has these plans, at any centre; None means no sum.
 
         Raises:
             PlanError: no course has all of them.
@@ -212,9 +200,6 @@ class Centred(Planned):
         """Refuse records before the first session that the second would refuse: the mean reads no labels.
 
         ``measured`` measures them on their machine.
-
-        Raises:
-            DataError: records that do not fit the schema.
         """
         read: Any = replace(self.plan.schema, statistics="NA")  # type: ignore[type-var]
         measured(read, X, y, unreadable=unreadable)
@@ -299,11 +284,7 @@ def centred_by(plan: Plan, centre: NDArray[np.float64]) -> Plan:
 
 
 def require_centrable(plan: Plan) -> None:
-    """Refuse a plan whose rows cannot be centred.
-
-    Raises:
-        PlanError: naming the field and the remedy.
-    """
+    """Refuse a plan with rows that cannot be centred."""
     kind = type(plan.schema).__name__
     refusal = PlanError(f"a mean is taken out of class sums: give a plan of a ClassSchema, got {kind}")
     schema = narrowed(plan.schema, ClassSchema, refusal)

@@ -1,8 +1,8 @@
 """Write and read a course's TOML file, which names its origin's file and pins it by digest.
 
-The origin is a plan, or another course, whose file names its plan's. ``[promise]`` holds the owners' epsilon and delta
-for all rounds, so that an audit can compare their sum; it is in no digest. ``[analysis]`` makes version 3. Reading
-refuses unknown keys and any plan but the pinned one. The file holds no releases and no values.
+The origin is a plan, or a course of a plan with its own file. ``[promise]`` holds the owners' epsilon and delta for all
+rounds, for audits; it is in no digest. ``[analysis]`` makes version 3. Reading refuses unknown keys and any plan but
+the pinned one. The file holds no releases and no values.
 """
 
 from __future__ import annotations
@@ -74,12 +74,7 @@ def write(path: str | os.PathLike[str], course: Written) -> Path:
 
 
 def texts(name: str, course: Written) -> Mapping[str, bytes]:
-    """Return a course's files by name: its origin's, innermost first, then its own.
-
-    Args:
-        name: its own file's name.
-        course: the course.
-    """
+    """Return a course's files by name: its origin's, innermost first, then its own."""
     base, *_ = fields(course)  # type: ignore[arg-type]
     origin: Plan | Written = getattr(course, base.name)
     beside = Path(name).with_suffix(f".{base.name}{Path(name).suffix}").name
@@ -129,9 +124,6 @@ def read(path: str | os.PathLike[str]) -> Written:
 
 def course_beside(path: str | os.PathLike[str]) -> tuple[Path, Written] | None:
     """Return the course built from a plan's file, and its path; None without one.
-
-    Raises:
-        PlanError: the course's file is inconsistent.
 
     Example:
         >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=ps.Cohort(2, 2, 10), privacy=ps.NoPrivacy())

@@ -86,7 +86,6 @@ def arm_sums(schema: EffectSchema, outcome: Release, place: int = 0) -> ArmSums:
     """Return the outcome session's sums by arm, about the middle of the outcome range.
 
     Args:
-        schema: of the course.
         outcome: the outcome session's release.
         place: index of the outcome.
 
@@ -113,10 +112,6 @@ def assigned_sums(schema: EffectSchema, first: Release) -> ArmSums:
     """Return the arms' sums of all records, with or without an outcome; h is 0.
 
     In a propensity's first round w is 0, so its information is a fourth of the Gram matrix.
-
-    Args:
-        schema: with missing outcomes.
-        first: the first session's release.
     """
     none = np.zeros(schema.width)
     return ArmSums(
@@ -153,17 +148,16 @@ _PROPENSITY = 0.4  # share of mu^2
 class Effect(Planned):
     """The sessions of a treatment effect; the last sums influence values at what the others published.
 
-    In a randomised trial both arms' outcome lines come first and only shorten the interval, which holds for any lines.
-    ``share=0`` omits them and is narrower below some 500 records at epsilon 1. If not randomised, rounds of a logistic
-    regression of the arm come before, at two fifths of mu^2. In a trial with missing outcomes, such rounds model the
-    outcome's presence per arm.
+    In a randomised trial both arms' outcome lines come first and only shorten the interval, which holds for any lines;
+    ``share=0`` omits them. If not randomised, rounds of a logistic regression of the arm come before, at two fifths of
+    mu^2. In a trial with missing outcomes, such rounds model the outcome's presence per arm.
 
     Args:
-        plan: the last session's plan, as :meth:`start` builds it: of an ``EffectSchema``, at values of 0.
+        plan: the last session's plan, as :meth:`start` builds it, of an ``EffectSchema``.
         share: the outcome session's part of mu^2, up to .3; 0 omits it from a trial.
         rounds: of the propensity; None: 4, or none if no propensity is fitted.
         retries: budgeted sessions, each at the last one's price, for those without a sum.
-        promise: the owners' promise for all sessions, for files and audits.
+        promise: for files and audits.
         analysis: declared before the first session; None: every row is exploratory.
 
     Raises:
@@ -216,13 +210,9 @@ class Effect(Planned):
 
         Args:
             schema: the last session's, from :meth:`EffectSchema.of`.
-            cohort: of every session.
             privacy: what all sessions and retries may spend together.
             adjust: False omits a trial's outcome lines, as ``share=0``.
             share, rounds, retries, analysis: as in the class.
-
-        Raises:
-            PlanError: as in the class.
         """
         if isinstance(privacy, NoPrivacy) or not isinstance(privacy, Privacy):
             raise PlanError("influence values need differential privacy: give privacy=Privacy(...)")
@@ -244,9 +234,6 @@ class Effect(Planned):
         Args:
             whole: the last session's plan from :meth:`full_plan`; all sessions and retries may spend its promise.
             share, rounds, retries, analysis: as in the class.
-
-        Raises:
-            PlanError: as in the class.
         """
         schema = _require_effect(whole)
         _check_numbers(schema, share, rounds, retries)
@@ -258,7 +245,6 @@ class Effect(Planned):
         """Return a plan at values of 0, for :meth:`within`.
 
         Args:
-            schema: the last session's.
             terms: other arguments of ``Plan``.
         """
         return Plan(schema=schema, **{**terms, "published": Published.of(zero_values(schema))})
@@ -308,11 +294,7 @@ class Effect(Planned):
         return content if self.analysis is None else content + self.analysis.content
 
     def next(self, releases: Releases) -> Plan | None:
-        """Return the next plan; a session without a sum is repeated while retries last.
-
-        Raises:
-            PlanError: a release is of another course.
-        """
+        """Return the next plan; a session without a sum is repeated while retries last."""
         if not releases:
             return self.first
         have = [each for each in releases if each is not None]
@@ -349,7 +331,6 @@ class Effect(Planned):
             UserWarning: twenty or more records of a trial are all in one arm; stays with the data holder.
 
         Raises:
-            DataError: records that do not fit the schema.
             RecordError: an unreadable record, an arm other than 0 and 1, or no subgroup.
         """
         if isinstance(X, Iterator):  # an iterator of batches would be read twice

@@ -45,14 +45,13 @@ class Hazard(Planned):
     every session is one person over all periods, one row.
 
     Args:
-        plan: a round's plan, as :meth:`start` builds it: of a ``HazardSchema``, at the weights that follow from the
-            schema alone.
+        plan: a round's plan, as :meth:`start` builds it, of a ``HazardSchema``.
         by: a column of 0 and 1, such as the arm, to cross with bins and events.
         rounds: T; six where a hazard ratio above 2 or below .5 is expected.
         retries: budgeted rounds for those without a sum.
-        promise: the owners' promise for all sessions, for files and audits.
-        early_bins: two or more bins before the time that splits the follow-up, in a further session that tests every
-            column's proportionality; 0: no test.
+        promise: for files and audits.
+        early_bins: two or more bins before the time that splits the follow-up, in a further session that tests
+            proportionality; 0: no test.
 
     Raises:
         PlanError: another schema, other weights, a number out of range, no such column, or a broken promise.
@@ -114,13 +113,8 @@ class Hazard(Planned):
         """Return the course that keeps a promise in total.
 
         Args:
-            schema: measured in each round.
-            cohort: of every session.
             privacy: what all sessions may spend together.
             by, rounds, retries, early_bins: as in the class.
-
-        Raises:
-            PlanError: as in the class.
         """
         if not isinstance(privacy, Privacy):
             raise PlanError("rounds of hazards need differential privacy: give privacy=Privacy(...)")
@@ -137,9 +131,6 @@ class Hazard(Planned):
         Args:
             whole: a round's plan from :meth:`full_plan`; all sessions may spend its promise.
             by, rounds, retries, early_bins: as in the class.
-
-        Raises:
-            PlanError: as in the class.
         """
         check_numbers(rounds, retries)
         _check_early(schema := _require_hazards(whole), early_bins)
@@ -152,7 +143,6 @@ class Hazard(Planned):
         """Return a plan at its schema's first weights, for :meth:`within`.
 
         Args:
-            schema: measured in each round.
             terms: other arguments of ``Plan``.
         """
         refusal = PlanError(f"a course of hazards takes a HazardSchema, got {type(schema).__name__}")
@@ -219,9 +209,6 @@ class Hazard(Planned):
         """Refuse records before the counts that a round would refuse: counts do not read every column.
 
         ``measured`` measures them on their machine.
-
-        Raises:
-            DataError: records that do not fit the schema.
         """
         measured(self.schema, X, y, published=self.plan.published, unreadable=unreadable)
 
@@ -261,11 +248,7 @@ def early_schema(schema: HazardSchema, early_bins: int) -> HazardSchema:
 
 
 def require_times(schema: Schema) -> None:
-    """Refuse a new course of hazards without ``times``.
-
-    Raises:
-        PlanError: ``times`` is None.
-    """
+    """Refuse a new course of hazards without ``times``."""
     if isinstance(schema, HazardSchema) and schema.times is None:
         raise PlanError(
             "times must be stated: HazardSchema(..., times='continuous') where people leave at any time in a bin, "
@@ -284,7 +267,6 @@ def first_values(schema: HazardSchema, counts: Release | None = None) -> dict[st
     They come from the counts, or from a hazard of one half over all bins and even cells.
 
     Args:
-        schema: of the rounds.
         counts: the counts' release; None: no sum.
 
     Raises:
@@ -335,7 +317,6 @@ def hazard_weights(schema: HazardSchema, counts: Release | None, rounds: Sequenc
     """Return the weights of every round and the next; steps are shortened to 1 / R.
 
     Args:
-        schema: of the rounds.
         counts: the counts' release; None: no sum.
         rounds: those with a sum, in order.
 
@@ -348,13 +329,7 @@ def hazard_weights(schema: HazardSchema, counts: Release | None, rounds: Sequenc
 def check_values(
     schema: HazardSchema, early_bins: int, counts: Release | None, rounds: Sequence[Release]
 ) -> dict[str, Values]:
-    """Return the check's values: the last round's weights and clock, restricted to the early bins.
-
-    Args:
-        schema: of the rounds.
-        early_bins: number of bins in the check.
-        counts, rounds: as in :func:`hazard_weights`; one round or more.
-    """
+    """Return the check's values: the last round's weights and clock, restricted to the early bins."""
     weights = hazard_weights(schema, counts, rounds)[len(rounds) - 1]
     columns, clock = schema.features - 1, first_values(schema, counts).get("c")
     of_bins = weights.integers[columns:].reshape(schema.baselines, -1)[:, :early_bins]

@@ -56,24 +56,24 @@ class CourseKind:
     """A kind of course.
 
     Attributes:
-        name: word in files and sentences; the class's ``label``.
-        what: phrase for the sentences of ``course init``.
+        name: word in files; the class's ``label``.
+        what: phrase for ``course init``.
         place: its class, or ``"module:Class"``.
         charge: what a party's ledger is charged: one ``"plan"``; the ``"course"`` before its first round; or the
             course, then records by a ``"registry"``, which keeps rounds disjoint.
         part: a party's part in a round: all ``"records"``, or ``"changes"`` since its last.
         gives_back: whether proof that an upload is in no sum returns its cost or records.
-        promise: whose promise the file's ``[promise]`` holds: the course's ``"own"``, which ``within`` divides, or its
-            ``"plan"``'s; None: no file.
-        why: reasons for several sessions, for ethics boards, or a function of the course; its page requires them.
-        task: schema task whose plans always mean this kind.
+        promise: the owner of the file's ``[promise]``: ``"own"``, which ``within`` divides, or ``"plan"``; None: no
+            file.
+        why: reasons for several sessions, for ethics boards, or a function of the course.
+        task: a schema task that always means this kind.
         asked: option or flag that means this kind.
-        means: whether a schema's plans mean this kind, before all else.
+        means: whether a schema means this kind, before all else.
         follows: whether plans follow from releases; else from the round's number.
         pauses: whether a run between machines ends before this round.
         weighs: whether the server weighs exact sums with earlier ones before noise is due.
         labels: names of priced plans in a table.
-        ended: sentence at a run's end, from course, releases and folder.
+        ended: sentence at a run's end.
         admits: refuses records early that only a later round would refuse; None: the first round reads all.
     """
 

@@ -35,11 +35,10 @@ class Newton(Planned):
     """``rounds`` sums of score and information with equal noise, each at weights from the rounds before.
 
     Args:
-        first: the first round's plan, as :meth:`start` builds it: of a ``ScoreSchema``, at the weights that follow from
-            the schema alone.
+        first: the first round's plan, as :meth:`start` builds it, of a ``ScoreSchema``.
         rounds: T; four suit a logistic, five a Poisson regression, more rare outcomes.
         retries: budgeted rounds for those without a sum.
-        promise: the owners' promise for all rounds, for files and audits.
+        promise: for files and audits.
 
     Raises:
         PlanError: another schema, other weights, a number out of range, or a broken promise.
@@ -77,14 +76,8 @@ class Newton(Planned):
         """Return the course that keeps a promise in total.
 
         Args:
-            schema: measured in each round.
-            cohort: of every round.
             privacy: what all rounds and retries may spend together.
-            rounds: T; None: 4 for a logistic, 5 for a Poisson regression.
-            retries: as in the class.
-
-        Raises:
-            PlanError: as in :meth:`within`.
+            rounds, retries: as in :meth:`within`.
         """
         if isinstance(privacy, NoPrivacy) or not isinstance(privacy, Privacy):
             raise PlanError("rounds of scores need differential privacy: give privacy=Privacy(...)")
@@ -115,7 +108,6 @@ class Newton(Planned):
         """Return a plan at its schema's first weights, for :meth:`within`.
 
         Args:
-            schema: measured in each round.
             terms: other arguments of ``Plan``.
         """
         return Plan(schema=schema, **{**terms, "published": _published(schema, ())})
@@ -212,7 +204,6 @@ def stepped(
     Published values near the recomputed ones are used as they are; a digest alone must match.
 
     Args:
-        schema: of every round.
         releases: those with a sum, in order.
         first: the first round's w, and values that every round publishes.
         radius: R, where steps are shortened to 1 / R.

@@ -4,9 +4,7 @@ A kind is a frozen dataclass. Its first field is its origin, usually a plan; the
 ``promise``. It defines
 
 - ``label``: its row's name in ``kinds``;
-- ``first``: the plan of round 0;
-- ``priced``: one plan per round and budgeted retry;
-- ``next``: the plan that follows from the earlier releases alone;
+- ``first``, ``priced``, ``next``: as in :class:`Planned`; ``next`` reads earlier releases alone;
 - ``_content``: every field but ``promise``, in bytes, for the digest;
 - ``_require``: its own checks.
 
@@ -146,17 +144,13 @@ class Single(Planned):
 
 
 def require_plan(field: str, value: object) -> None:
-    """Refuse a value that is no plan.
-
-    Raises:
-        PlanError: naming the field.
-    """
+    """Refuse a value that is no plan."""
     if not isinstance(value, Plan):
         raise PlanError(f"{field} must be a Plan, got {type(value).__name__}; build one with Plan(...)")
 
 
 def course_html(course: Course) -> str:
-    """Return a notebook's view of a course: total cost, and each plan with its multiplicity.
+    """Return a notebook's view of a course's total cost and plans.
 
     Example:
         >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=ps.Cohort(2, 2, 10), privacy=ps.NoPrivacy())

@@ -41,11 +41,7 @@ def promised(plan: Plan) -> tuple[Privacy, float]:
 
 
 def record_mu(plan: Plan) -> float:
-    """Return the mu that a plan spends on one record.
-
-    Raises:
-        PlanError: the plan has no DP.
-    """
+    """Return the mu that a plan spends on one record."""
     privacy, mu = promised(plan)
     return mu / privacy.group
 
@@ -103,15 +99,7 @@ class Promise:
 
 
 def require_promise(promise: object, mu: float) -> None:
-    """Refuse a promise that a course's rounds break.
-
-    Args:
-        promise: as given; None: none.
-        mu: of all rounds together.
-
-    Raises:
-        PlanError: it is no promise, or the rounds cost more.
-    """
+    """Refuse a promise that a course's rounds break."""
     if promise is None:
         return
     if not isinstance(promise, Promise):
@@ -127,11 +115,7 @@ def require_promise(promise: object, mu: float) -> None:
 
 
 def epsilon_of(mu: float, delta: float) -> float:
-    """Return all rounds' epsilon at a delta; infinite without DP or at delta 0.
-
-    Raises:
-        PlanError: delta is not in [0, 1).
-    """
+    """Return all rounds' epsilon at a delta; infinite without DP or at delta 0."""
     if math.isinf(mu):
         return math.inf
     check_number("delta", delta, "at least 0 and below 1", 0, 1, ends="[)")
@@ -142,7 +126,6 @@ def part_of(plan: Plan, part: float, shares: Mapping[str, float] | None) -> Priv
     """Return the promise with this part of a plan's mu^2, at its delta; epsilon is rounded down.
 
     Args:
-        plan: the divided plan.
         part: above 0.
         shares: the part's division over statistics; None: the default.
 
@@ -169,12 +152,7 @@ def count_plan(plan: Plan, schema: CountSchema, part: float) -> Plan:
     """Return a plan of counts for the same parties, under the same promise terms.
 
     Args:
-        plan: follows the counts.
-        schema: what is counted.
         part: the counts' mu^2 over the plan's.
-
-    Raises:
-        PlanError: as in :func:`part_of`.
     """
     proved = None if plan.validity is None else replace(plan.validity, level="moments")  # cell by cell
     privacy = part_of(plan, part, None)

@@ -1,8 +1,7 @@
 """Define the recipes of refinement: constants from public numbers, and values from earlier releases.
 
-Recipes are pure functions of releases, so server, clients and heads compute equal values; the arithmetic is in
-``estimates``. A plan implies its recipe: a round's noise distinguishes recipes, and the digest of earlier releases
-shows whether the rounds include a mean.
+Recipes are pure functions of releases, so server, clients and heads compute equal values. A plan implies its recipe: a
+round's noise distinguishes recipes, and the digest of earlier releases shows any mean.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ class Recipe(ABC):
         first: the first release's schema.
         records: n, public.
         mu: the whole course's mu for one record.
-        rounds: number of rounds that share the remaining budget.
+        rounds: rounds that share the remaining budget.
     """
 
     first: Any
@@ -292,10 +291,7 @@ class RidgeRounds(Recipe):
         )
 
     def states(self, releases: Sequence[Release]) -> tuple[regression.RidgeWhitening, list[_RidgeState]]:
-        """Return the map, and the state after the first release (and mean) and after every round.
-
-        States of the previous call are reused.
-        """
+        """Return the map, and the state after the first release (and mean) and every round."""
         stored = []
         for known, release in zip(self._cache[0], releases, strict=False):
             if known[0] is not release:
@@ -402,7 +398,6 @@ def recipe_for(
 
     Raises:
         PlanError: no recipe refines such a release.
-        SchemaError: the module is unknown.
     """
     return _refined(first.schema).recipe(first, records, mu, rounds, module, clip)
 
@@ -477,7 +472,7 @@ def _pays(recipe: AnyRecipe, first: Plan, each: Plan) -> bool:
 def _divided(
     first: Plan, records: int, mu: float, rest: Sequence[Release], module: str | None, clip: float
 ) -> AnyRecipe:
-    """Return the recipe whose number of rounds fits one round's noise, with or without a mean."""
+    """Return the recipe that fits one round's noise, with or without a mean."""
     if not rest:
         return recipe_for(first, records, mu, 1, module, clip)
     remaining, each = mu**2 - record_mu(first) ** 2, record_mu(rest[0].plan) ** 2

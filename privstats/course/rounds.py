@@ -1,8 +1,6 @@
 """Plan refinement rounds: an ordinary release, then a few gradients at weights that follow from earlier releases.
 
 This module decides the plans, their price and their order; ``recipes`` computes the values between rounds.
-``Rounds(first=plan)`` runs the first plan unchanged; ``Rounds.within(plan)`` divides a promise. Whole parties have two
-rounds, each party's direction and then its update (:class:`PartyRounds`).
 """
 
 from __future__ import annotations
@@ -36,10 +34,9 @@ _MOST_ROUNDS = 64
 class Rounds(Planned):
     """A first release, then ``rounds`` masked gradients, each at weights that follow from the releases before it.
 
-    The first plan is round 0, with a part of the course's promise; its cohort, model, unit, adjacency, protocol and
-    panel hold for all rounds. If it has a ``validity``, later sessions prove the norm of their sums. A regression with
-    a Gram matrix that noise would hide has one more session after the first release, :attr:`mean`. docs/refinement.md
-    compares the course with DP-SGD.
+    The first plan is round 0; its cohort, model, unit, adjacency, protocol and panel hold for all rounds. If it has a
+    ``validity``, later sessions prove the norm of their sums. A regression with a Gram matrix that noise would hide has
+    a session after the first release, :attr:`mean`.
 
     Args:
         first: of a ``ClassSchema`` with N, A and B of rows of norm 1, or a ``RidgeSchema`` of one target. End the
@@ -48,15 +45,15 @@ class Rounds(Planned):
         expected_records: n, stated publicly, never counted from the records. None: ``cohort.max_records``.
         retries: budgeted rounds for those without a sum. Each makes all others noisier.
         release_share: f, the first release's part of the mu^2 that a calibration leaves; None: the recipe's.
-        calibrated: whether a masked sum of eleven numbers follows, which sets the head's temperature
+        calibrated: whether a masked sum of eleven numbers sets the head's temperature
             (``RefinedSoftmax.temperature_``), at 1 % of mu^2.
         module: name of a :class:`~privstats.schema.modules.Module` that replaces the linear softmax.
-        clip: c, the norm to which a linear softmax's residuals are clipped: .3, .5, .7 or 1. :meth:`within` sets .3,
-            and for rows of ``Cells`` a public rule's (:attr:`~privstats.estimates.recipes.SoftmaxRecipe.cell_clip`).
-        promise: the owners' promise for all rounds, for files and audits; comparing courses ignores it.
+        clip: c, the norm of a linear softmax's residuals: .3, .5, .7 or 1. :meth:`within` sets .3, and for ``Cells`` a
+            public rule's (:attr:`~privstats.estimates.recipes.SoftmaxRecipe.cell_clip`).
+        promise: for files and audits; comparing courses ignores it.
 
     Raises:
-        PlanError: the plan has no recipe or no DP, a number is out of range, or the rounds break the promise.
+        PlanError: no recipe, no DP, a number out of range, or a broken promise.
 
     Guarantee:
         All rounds and retries together are mu-GDP with :attr:`mu`, for the unit and adjacency of the first plan: every
@@ -124,9 +121,6 @@ class Rounds(Planned):
             whole: the first plan; all rounds together may spend its promise.
             rounds: T; None: 4, and 6 for a softmax from mu .7 on (:func:`~privstats.estimates.recipes.advised_rounds`).
             expected_records, retries, calibrated, module: as in the class.
-
-        Raises:
-            PlanError: as in the class.
         """
         mu, records = record_mu(whole), python_value(expected_records) or whole.cohort.max_records
         rounds, retries = (
@@ -166,9 +160,9 @@ class Rounds(Planned):
 
     @cached_property
     def mean(self) -> Plan | None:
-        """The plan of the sum of the rows' directions after the first release, if the recipe has one.
+        """The plan of the sum of the rows' directions after the first release, if any.
 
-        Nothing in it depends on the first release (:attr:`~privstats.estimates.recipes.RidgeRecipe.mean_share`).
+        Nothing in it depends on the first release.
         """
         schema, share = self.recipe.mean, self.recipe.mean_share
         if schema is None or not share:
@@ -177,11 +171,7 @@ class Rounds(Planned):
 
     @cached_property
     def calibration(self) -> Plan | None:
-        """The plan of the calibration at placeholder weights, if any.
-
-        Raises:
-            PlanError: a regression or module, or a first plan with proofs.
-        """
+        """The plan of the calibration at placeholder weights, if any."""
         if not self.calibrated:
             return None
         if self.module is not None:
@@ -200,7 +190,7 @@ class Rounds(Planned):
 
     @property
     def priced(self) -> tuple[Plan, ...]:
-        """The first plan, the mean, every round and retry, and the calibration."""
+        """The first plan, the mean, rounds, retries, and the calibration."""
         last = () if self.calibration is None else (self.calibration,)
         return (*self._begun, *[self.template] * self._divided, *last)
 
@@ -249,7 +239,6 @@ class Rounds(Planned):
 
     @property
     def _share(self) -> float:
-        """Return the stated share or the recipe's, else what it is."""
         if self.release_share is not None:
             return self.release_share
         share, own = self.recipe.constants.release_share, (record_mu(self.first) / self.recipe.mu) ** 2
@@ -285,7 +274,7 @@ class PartyRounds(Planned):
 
     Args:
         first: the plan of the first round, of a ``PartySchema``.
-        promise: the owners' promise for both rounds, for files and audits.
+        promise: for files and audits.
 
     Raises:
         PlanError: another schema, no DP, or a broken promise.
@@ -322,10 +311,7 @@ class PartyRounds(Planned):
         """Return the course that keeps a plan's promise in total.
 
         Args:
-            whole: the plan whose promise both rounds together may spend.
-
-        Raises:
-            PlanError: as in the class.
+            whole: both rounds together may spend this plan's promise.
         """
         _require_parties(whole)
         return cls(replace(whole, privacy=part_of(whole, 1 / _ROUNDS, None)), Promise.of(whole))
@@ -345,11 +331,7 @@ class PartyRounds(Planned):
         return bytes.fromhex(self.first.digest)
 
     def next(self, releases: Releases) -> Plan | None:
-        """Return the plan of the directions until they have a sum, that of the updates, then None.
-
-        Raises:
-            PlanError: the release is of another plan.
-        """
+        """Return the plan of the directions until they have a sum, that of the updates, then None."""
         if len(releases) > 1:
             return None
         first = releases[0] if releases else None
@@ -370,10 +352,7 @@ def _require_parties(plan: object) -> PartySchema:
 
 
 def _start(first: Release) -> Values:
-    """Scale the noisy sum to a fixed length; ``fsum`` makes the bits equal on every machine.
-
-    Its own length shows cohort and noise more than the classes.
-    """
+    """Scale the noisy sum to a fixed length; ``fsum`` makes bits equal on every machine."""
     total: NDArray[np.float64] = np.asarray(first.moments.P, np.float64)
     length = math.sqrt(math.fsum(np.square(total).ravel()))
     return Values.rounded(_LENGTH * total / (length or 1.0))

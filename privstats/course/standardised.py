@@ -39,16 +39,16 @@ _CLEAR = 2.0  # deviations of noise from which on a mean is not 0
 class Standardised(Planned):
     """Means and squares of columns and target, then the plan's sums of rows in ranges that follow from them.
 
-    A column is centred by its mean and divided by three deviations. The target is clipped at three or more deviations
-    (more for many records, so that the clip's effect stays below sampling error), and the clip norm fits such rows.
-    These public maps keep coefficients per unit of the original columns (:func:`~privstats.inference.ols`). No range is
-    wider than the plan's. Where noise hides a spread, its range is too wide, which costs width and no validity.
+    A column is centred by its mean and divided by three deviations. The target is clipped at three or more deviations,
+    more for many records, and the clip norm fits such rows. These public maps keep coefficients per unit of the
+    original columns (:func:`~privstats.inference.ols`). No range is wider than the plan's. Where noise hides a spread,
+    its range is too wide, which costs width and no validity.
 
     Args:
-        plan: the second plan in public ranges: of a ``RidgeSchema`` of numbers whose transform ends in
+        plan: the second plan in public ranges: of a ``RidgeSchema`` of numbers with a transform that ends in
             ``ConstantFeature``.
         share: the first session's part of mu^2, from .01 to .5.
-        promise: the owners' promise for both sessions, for files and audits.
+        promise: for files and audits.
 
     Raises:
         PlanError: another schema, no DP, a share out of range, or a broken promise.
@@ -86,11 +86,8 @@ class Standardised(Planned):
         """Return the course that keeps a plan's promise in total.
 
         Args:
-            whole: the second plan; both sessions together may spend its promise.
+            whole: both sessions together may spend this plan's promise.
             share: as in the class.
-
-        Raises:
-            PlanError: as in the class.
         """
         require_plan("whole", whole)
         _check_share(share)
@@ -133,12 +130,8 @@ class Standardised(Planned):
 def behind_ranges(schema: RidgeSchema, first: Release) -> RidgeSchema:
     """Return the schema in the ranges that a release gives.
 
-    Args:
-        schema: in public ranges.
-        first: release of the same columns and target.
-
     Raises:
-        ReleaseError: it is a release of something else.
+        ReleaseError: a release of other columns or target.
     """
     refusal = ReleaseError("ranges follow from a release of the same columns and target; give the first session's")
     declared = narrowed(first.plan.schema, RidgeSchema, refusal)

@@ -1,4 +1,4 @@
-"""Measure a calibration: how often a published softmax is right, and its confidence at eleven temperatures.
+"""Measure how often a published softmax is right, and its confidence at eleven temperatures.
 
 The bits are equal in any batch, order and BLAS. An unreadable record counts as zero: no refusal depends on a record and
 the published weights together.
@@ -63,9 +63,6 @@ class CalibrationSchema(Round):
         features, classes, expected_records, course_mu, clip_norm, nonnegative, transform, class_names, feature_names:
             as in :class:`GradientSchema`.
         grid_bits: f, 2 to 20; 1 is 2**f steps long.
-
-    Raises:
-        SchemaError: a field is invalid.
 
     Example:
         >>> schema = ps.CalibrationSchema(3, classes=2, expected_records=1_000, course_mu=0.3)
@@ -139,9 +136,6 @@ def measured_calibration(
     Guarantee:
         Every record adds integers as :class:`~privstats.CalibrationSchema` bounds them, for all admitted values; one
         with NaN or infinite entries adds nothing, also to ``records``.
-
-    Raises:
-        DataError: malformed arrays.
     """
     sums = moments.grid.sums_of(schema, "t")
     records = 0
@@ -178,7 +172,6 @@ def calibration_map(schema: CalibrationSchema, unit: Whole, labels: NDArray[np.i
     """Return records' contributions, integers ``(n, 11)``.
 
     Args:
-        schema: the schema.
         unit: :func:`~privstats.moments.gradient_map.unit_rows` of the published M, ``(n, d + 1)``.
         labels: ``(n,)``, 0..C-1.
         W: admitted published weights.

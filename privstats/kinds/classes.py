@@ -54,18 +54,15 @@ class ClassSchema(Schema):
         statistics: letters out of ``NABSDTF``, N and A always. B and D follow from S (B = sum_c S_c, D = diag S) and
             are then *derived*, never sent. T and F, third and fourth powers, have no proved sensitivity: no promise
             covers them.
-        clip_norm: R, the Euclidean norm to which every vector is clipped, in feature units. A public choice, never
-            computed from private data.
+        clip_norm: R, the norm to which vectors are clipped, in feature units. A public choice, never computed from
+            private data.
         grid_bits: f, 2 to 20; a vector of norm R is 2**f grid steps long. At most 17 with T, 13 with F.
         nonnegative: features are known to be >= 0; negative entries are clipped to 0, and replace-one sensitivities are
             smaller.
-        transform: public maps before clipping, in order; see ``privstats.transforms``.
-        class_names: public names of the classes, in order, which labels then are; None: labels are 0..C-1.
-        feature_names: names of the input columns (before ``transform``), in order, to which a DataFrame's columns are
-            sorted. None: columns as given.
-
-    Raises:
-        SchemaError: a field is invalid.
+        transform: public maps before clipping, in order (``privstats.transforms``).
+        class_names: public names of the classes, in order, which labels then are.
+        feature_names: input columns (before ``transform``), in the order to which a DataFrame is sorted; None: as
+            given.
 
     Example:
         >>> schema = ps.ClassSchema(classes=2, features=3, statistics="NABSD", clip_norm=1.0)
@@ -113,7 +110,7 @@ class ClassSchema(Schema):
 
     @property
     def derived(self) -> str:
-        """Statistics that follow from S: ``"BD"``, or ``""`` without S."""
+        """Statistics that follow from S: ``"BD"`` or none."""
         return "".join(row.letter for row in self.table if row.implied_by and row.implied_by in self.statistics)
 
     @property
@@ -162,7 +159,7 @@ _CACHED = 1 << 16  # entries of a pooled sum that stay cached while classes are 
 
 @dataclass(frozen=True, eq=False)
 class RealClassMoments(RealMoments):
-    """Class moments in real units, float64, with noise or without; unmeasured statistics are None.
+    """Class moments in real units, float64; unmeasured statistics are None.
 
     Attributes:
         N: counts, ``(C,)``.
@@ -201,12 +198,8 @@ class ClassMoments(Moments):
     x^4 over clipped, rounded records (docs/moments.md).
 
     Attributes:
-        schema: the measured schema.
         N, A, B, S, D, T, F: as in :class:`RealClassMoments`.
-        clip_report: the clip's effect; stays with the client, and ``==`` ignores it.
-
-    Raises:
-        DataError: a missing or misshaped array, or a negative count.
+        clip_report: the clip's effect; stays with the client.
 
     Example:
         >>> schema = ps.ClassSchema(2, 2, "NAB", clip_norm=1.0, grid_bits=4)
@@ -242,7 +235,7 @@ class ClassMoments(Moments):
         return int(self.N.sum())
 
     def real(self) -> RealClassMoments:
-        """Return the moments in real units, float64."""
+        """Return float64 moments in real units."""
         return RealClassMoments.of_sums(self.schema, self.wire())
 
 

@@ -53,9 +53,9 @@ class CountSchema(Schema):
         variables: the columns, each a :class:`Categories` or :class:`Bins`, with public edges and values.
         tables: tuples of variable names to cross; at most 65,536 cells in all. Every number adds a table of the records
             that have it.
-        transform: none, or :class:`~privstats.Cells` alone: numeric columns and dates are then counted as their codes.
-        numbers: bounded columns, each a :class:`Number`; their sums x and sums of squares q are released too. With
-            numbers, variables and tables may be empty.
+        transform: none, or :class:`~privstats.Cells` alone: numeric columns and dates are then counted as codes.
+        numbers: bounded columns, each a :class:`Number`; sums x and sums of squares q are released too. Variables and
+            tables may then be empty.
 
     Guarantee:
         Unit: one record. With J tables, m numbers (their own tables included in J) and weights T, x, q (1 / sigma^2),
@@ -63,9 +63,6 @@ class CountSchema(Schema):
         with an excluded record, or if larger this sum: 2 T for each table without a number, and for each number the
         largest of ``d^2 (x + q (2 - d)^2)`` over 0 <= d <= 2, of 2 T + x + q where the number may be missing, and of 2
         (T + x + q) where the number has groups (docs/sensitivity.md).
-
-    Raises:
-        SchemaError: a field is invalid.
 
     Example:
         >>> schema = ps.CountSchema(
@@ -222,7 +219,7 @@ _WINDOW = 1 << 16
 
 @dataclass(frozen=True, eq=False)
 class RealCountMoments(RealMoments):
-    """Counts ``T``, float64, with noise or without, one table after the other.
+    """Counts ``T``, float64, one table after the other.
 
     ``x`` and ``q`` hold sums by group of each :class:`Number`'s values in half ranges, and of their squares.
 
@@ -242,10 +239,10 @@ class CountMoments(Moments):
     """Exact counts, int64 ``(cells,)``, one table after the other.
 
     Attributes:
-        edge_report: values beyond bin edges; stays with the client, and ``==`` ignores it.
+        edge_report: values beyond bin edges; stays with the client.
 
     Raises:
-        DataError: a wrong shape, a negative count, or tables with different totals.
+        DataError: a wrong shape, a negative count, or unequal totals.
 
     Example:
         >>> schema = ps.CountSchema((ps.Categories("blood", ("0", "A", "B", "AB")),), (("blood",),))
@@ -273,7 +270,7 @@ class CountMoments(Moments):
         return int(self.T[self.schema.place(self.schema.tables[0])].sum())
 
     def real(self) -> RealCountMoments:
-        """Return the counts as float64."""
+        """Return float64 counts."""
         return RealCountMoments.of_sums(self.schema, self.wire())
 
 
@@ -293,7 +290,7 @@ def measured_counts(schema: CountSchema, X: Any, y: Any, *_: Any) -> CountMoment
     """Count records of a DataFrame, a mapping of columns, or an array (variables, then numbers).
 
     Raises:
-        DataError: y is given, a column is missing, or lengths differ.
+        DataError: malformed columns, or y is given.
         RecordError: a value has no cell; no record is counted then.
     """
     return reduce(add, (_counted(schema, each) for each, _, _ in _all(schema, X, y, readable=False)))
@@ -308,9 +305,6 @@ def counts_of_readable(schema: CountSchema, X: Any, y: Any, *_: Any) -> tuple[Co
     """Count the records with a cell for every value, and report the excluded ones.
 
     A declared missing cell also counts non-numbers and values beyond a closed edge.
-
-    Raises:
-        DataError: as :func:`measured_counts`.
     """
     several = list(_all(schema, X, y, readable=True))
     counts: Any = sum(_counted(schema, each) for each, _, _ in several)
@@ -394,7 +388,7 @@ def _columns(schema: CountSchema, X: Any, y: Any) -> Mapping[str, Readings]:
 
 
 def _parts(schema: CountSchema, X: Any, y: Any) -> Iterator[tuple[Any, Any]]:
-    """Yield X and y; declared columns as code windows, without targets, which a course sums elsewhere."""
+    """Yield X and y; declared columns as code windows, without targets."""
     if not schema.transform or isinstance(X, Codes):
         yield X, y
         return

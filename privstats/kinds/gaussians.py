@@ -1,7 +1,7 @@
 """Measure one client's records as a Gaussian, and its part in a barycentre round.
 
-The matrices are functions of all records of one client, so clients add and parts of a client do not. Counts and sums
-are exact; covariances and roots are float64, truncated toward zero so that no bound is exceeded.
+Clients add, parts of a client do not. Counts and sums are exact; covariances and roots are float64, truncated toward
+zero so that no bound is exceeded.
 """
 
 from __future__ import annotations
@@ -69,16 +69,13 @@ class GaussianSchema(Schema):
 
     Args:
         features: dimension d of the clipped vectors (after ``transform``), at least 2.
-        clip_norm: R, the Euclidean norm to which every vector is clipped.
-        shrinkage: in [0, 1], the round covariance's weight for every client; or ``"ledoit-wolf"``, computed from each
-            client's records, which no promise can cover.
+        clip_norm: R, the norm to which vectors are clipped.
+        shrinkage: in [0, 1], the round covariance's weight; or ``"ledoit-wolf"``, computed from each client's records,
+            which no promise can cover.
         rounds: T, 1 to 3, fixed from the start.
         reference: whether this is a round, which reads the published S, ``(d, d)``.
         among: for a round without noise: the clients of the first sum, in order; only their complete sum is unmasked.
         grid_bits, nonnegative, transform, feature_names: as in :class:`ClassSchema`.
-
-    Raises:
-        SchemaError: a field is invalid.
 
     Example:
         >>> schema = ps.GaussianSchema(2, clip_norm=4.0, shrinkage=0.1, rounds=2)
@@ -144,11 +141,7 @@ class GaussianSchema(Schema):
         return not self.reference
 
     def check_values(self, values: Mapping[str, Values]) -> None:
-        """Refuse an S that is not symmetric with 0 <= S <= R^2 I.
-
-        Raises:
-            PlanError: S is refused.
-        """
+        """Refuse an S that is not symmetric with 0 <= S <= R^2 I."""
         super().check_values(values)
         if not self.reference:
             return
@@ -197,7 +190,7 @@ _ROWS = 4096
 
 @dataclass(frozen=True, eq=False)
 class RealGaussianMoments(RealMoments):
-    """Sums over clients in real units, with noise or without; an unsent statistic is None.
+    """Sums over clients in real units; an unsent statistic is None.
 
     Attributes:
         N: records.
@@ -224,9 +217,6 @@ class GaussianMoments(Moments):
 
     ``published`` is the digest of M's published values; empty: none or unknown.
 
-    Raises:
-        DataError: a missing or misshaped statistic, or a negative count.
-
     Example:
         >>> schema = ps.GaussianSchema(2, clip_norm=4.0, shrinkage=0.0, rounds=1)
         >>> moments = ps.measure(schema, [[1.0, 0.0], [-1.0, 0.0], [0.0, 2.0], [0.0, -2.0]])
@@ -249,7 +239,7 @@ class GaussianMoments(Moments):
         return self.N
 
     def real(self) -> RealGaussianMoments:
-        """Return the sums in float64."""
+        """Return float64 sums."""
         return RealGaussianMoments.of_sums(self.schema, self.wire())
 
 
@@ -260,7 +250,7 @@ class ClientGaussian:
     Attributes:
         records: n.
         total: exact sum of rows, ``(d,)``.
-        covariance: shrunk Sigma, ``(d, d)``; 0 without records.
+        covariance: shrunk Sigma, ``(d, d)``.
     """
 
     records: int
@@ -269,11 +259,7 @@ class ClientGaussian:
 
 
 def client_gaussian(schema: GaussianSchema, X: Any, progress: bool = False) -> ClientGaussian:
-    """Return the Gaussian of a client's clipped grid records, with shrunk covariance.
-
-    Raises:
-        DataError: malformed records.
-    """
+    """Return the Gaussian of a client's clipped grid records."""
     read = target_rows(schema, 1.0, schema.grid_bits)
     records = moments.input_validation.check_features(read, X).shape[0]
     sums: Any = moments.accumulators.measured(
@@ -300,7 +286,7 @@ def measured_gaussians(
         steps. In the norm of ``client_clip`` the complete message is at most n records long.
 
     Raises:
-        DataError: malformed records, or batches: a covariance needs all rows at once.
+        DataError: malformed records, or batches: a covariance needs all rows.
     """
     del y
     gaussian = client_gaussian(schema, X, progress)
@@ -318,10 +304,6 @@ _SMALLEST_RATIO = 1e-12  # of the largest eigenvalue; below it a direction count
 def root(covariance: Array, power: float = 0.5) -> Array:
     """Return a power of a symmetric positive semi-definite matrix, ``(d, d)``, with an eigenvalue floor.
 
-    Args:
-        covariance: rounding asymmetry is dropped.
-        power: any exponent.
-
     Example:
         >>> from privstats.kinds import gaussians
         >>> gaussians.root(np.diag([4.0, 9.0])).round(6).tolist()
@@ -334,13 +316,9 @@ def root(covariance: Array, power: float = 0.5) -> Array:
 
 
 def mean_root(reference_root: Array, covariance: Array) -> Array:
-    """Return one client's part of a barycentre round, ``(S^1/2 Sigma S^1/2)^1/2``, ``(d, d)``.
+    """Return a client's part of a barycentre round, ``(S^1/2 Sigma S^1/2)^1/2``, ``(d, d)``.
 
     Its operator norm is at most ``||S||^1/2 ||Sigma||^1/2``.
-
-    Args:
-        reference_root: ``S^1/2``.
-        covariance: Sigma.
 
     Example:
         >>> from privstats.kinds import gaussians

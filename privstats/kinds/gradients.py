@@ -65,17 +65,14 @@ class GradientSchema(Round):
         features: dimension d of the rows (after ``transform``), at least 2.
         classes: C, at least 2; None for a regression.
         module: name of a :class:`~privstats.schema.modules.Module` that replaces the linear softmax.
-        residual_norm: the norm to which r, or a module's full gradient, is clipped: c for classes, 1 for a regression,
-            which publishes its c.
-        expected_records: n, stated publicly, never counted from the records; sets the server's recipe, no bound.
+        residual_norm: c, the norm to which r, or a module's full gradient, is clipped; 1 for a regression, which
+            publishes its c.
+        expected_records: n, stated publicly, never counted from the records; sets no bound.
         course_mu: mu of the whole course for one record, rounded; sets no bound.
-        clip_norm: R, the norm to which rows are clipped. Classes use a row's direction only.
+        clip_norm: R, the norm to which rows are clipped; 1 for classes.
         target_bound: Y, for a regression.
         grid_bits: f, 2 to 20, at most 13 for a module; u and r of norm 1 and ``residual_norm`` are 2**f steps long.
-        nonnegative, transform, class_names, feature_names: as in :class:`ClassSchema` and :class:`RidgeSchema`.
-
-    Raises:
-        SchemaError: a field is invalid.
+        nonnegative, transform, class_names, feature_names: as in :class:`ClassSchema`.
 
     Example:
         >>> schema = ps.GradientSchema(3, classes=2, residual_norm=0.5, expected_records=1_000, course_mu=0.3)
@@ -214,8 +211,8 @@ def measured_gradients(
 
     Args:
         schema, X, y, progress: as in ``measure``.
-        values: published, admitted by ``schema.check_values``.
-        kept: cache of mapped rows from an earlier round; updated.
+        values: published and admitted.
+        kept: cache of mapped rows, updated here.
 
     Guarantee:
         For the map alone: every record adds r u' with |r| |u| <= 2**(2 f), or for a module one row as long, and 0 <=
@@ -223,7 +220,7 @@ def measured_gradients(
         nothing, also to ``records``.
 
     Raises:
-        DataError: a wrong shape or an unknown label.
+        DataError: malformed arrays.
         MissingExtraError: a module's packages are not installed; no record is read then.
     """
     read = schema.rows
@@ -244,7 +241,7 @@ def measured_gradients(
 
 
 def gradient_terms(schema: GradientSchema, X: Any, y: Any, values: Mapping[str, Values], *_: Any) -> RecordTerms:
-    """Return each record's contribution to a round."""
+    """Return each record's contribution."""
     _require_packages(schema)
     several = moments.rounds.pieces(schema.rows, X, y, progress=False, most=_most_rows(schema))
     return moments.record_sums.RecordTerms.joined(_added(schema, rows, beside, values) for rows, beside in several)

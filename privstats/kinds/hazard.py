@@ -74,20 +74,16 @@ class HazardSchema(Round):
         clip_norm: R, the norm to which rows with their constant are clipped.
         bins: times from 0 on; persons observed beyond the last edge are censored there.
         event: column of 1 (event) and 0 (censored), or of texts that a first :class:`~privstats.transforms.Levels`
-            declares. The second text is the event; further ones are other causes, which censor, so ratios are
-            cause-specific.
-        feature_names: names of the columns, without ``bins.name`` and ``event``.
+            declares: the second is the event, further causes censor, and ratios are cause-specific.
+        feature_names: columns without ``bins.name`` and ``event``.
         transform: public maps; the last is a :class:`~privstats.transforms.ConstantFeature` of at most R / sqrt 2.
         cap: M, the cumulative hazard up to which a person counts; 1.
-        expected_events: a public guess of the number of events, at least ten per bin.
-        times: ``"continuous"``, or ``"discrete"`` where a bin is one visit. f is 1 for discrete times and for None (old
+        expected_events: a public guess, at least ten per bin.
+        times: ``"continuous"``, or ``"discrete"`` where a bin is one visit. f is 1 for discrete times and None (old
             plans).
-        time_unit: the unit to which continuous times are rounded down; half a unit is added before f is computed.
+        time_unit: the unit to which times are rounded down; half is added before f is computed.
         strata: a column of two to four declared values, each with its own bin weights and clock (stratified Cox model).
         grid_bits, nonnegative: as in :class:`ClassSchema`.
-
-    Raises:
-        SchemaError: a field is invalid.
 
     Guarantee:
         The unit is one person over all periods, one row. |sum_j r_j u_j| <= M R and |sum_j v_j u_j u_j'| <= M R^2 for
@@ -176,7 +172,7 @@ class HazardSchema(Round):
         """Return the schema of counts by time cell, event, any stratum and ``by``.
 
         Args:
-            by: a column of ``feature_names`` with two values.
+            by: a two-valued column of ``feature_names``.
 
         Raises:
             SchemaError: ``by`` is no such column.
@@ -378,8 +374,7 @@ def measured_hazards(
         with NaN or infinite entries after the transform adds nothing.
 
     Raises:
-        DataError: y is given, a column is missing, or lengths differ.
-        RecordError: a value is no number, or a time or event has no cell.
+        DataError, RecordError: malformed columns, or unreadable values.
     """
     persons, _ = _read(schema, X, y, refuse=True)
     return _summed(schema, persons, values, progress)
@@ -456,7 +451,7 @@ def _of_stratum(schema: HazardSchema, values: Mapping[str, Values], stratum: int
 
 
 def _mapped(schema: HazardSchema, persons: _Persons, values: Mapping[str, Values]) -> tuple[Whole, Whole, Whole]:
-    """Return (x, a), r and v in steps of 2**-32, zero where a bound fails."""
+    """Return (x, a), r and v, zero where a bound fails."""
     unit, fine = moments.rounds.grid_rows(schema, persons.rows)
     mu, seen = _hazards(schema, unit, values["w"]), _seen(schema, persons, values)
     residuals, variances, within = _periods(schema, mu, persons, seen)
@@ -466,7 +461,7 @@ def _mapped(schema: HazardSchema, persons: _Persons, values: Mapping[str, Values
 
 
 def _hazards(schema: HazardSchema, unit: Whole, w: Values) -> Whole:
-    """Return mu ``(n, K)`` in steps of 2**-32; 2 stands for any value above 1."""
+    """Return mu ``(n, K)`` in steps of 2**-32; any value above 1 becomes 2."""
     columns = unit.shape[1] - 1
     weights = w.integers.astype(np.float64)
     scores = (unit[:, :columns] @ weights[:columns])[:, None] + unit[:, -1:] * weights[columns:]
@@ -491,7 +486,6 @@ def _seen(schema: HazardSchema, persons: _Persons, values: Mapping[str, Values])
 
 
 def _periods(schema: HazardSchema, mu: Whole, persons: _Persons, seen: Whole) -> tuple[Whole, Whole, NDArray[np.bool_]]:
-    """Return r, v in steps of 2**-32, and which persons keep the bounds."""
     last = np.arange(mu.shape[1]) == persons.bins[:, None]
     at_risk = (np.arange(mu.shape[1]) <= persons.bins[:, None]) & (np.cumsum(mu, axis=1) <= schema.cap * _ONE)
     died = at_risk & last & persons.events[:, None]

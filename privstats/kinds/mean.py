@@ -40,9 +40,6 @@ class MeanSchema(Schema):
     Args:
         features, clip_norm, grid_bits, nonnegative, transform, feature_names: as in :class:`ClassSchema`.
 
-    Raises:
-        SchemaError: a field is invalid.
-
     Example:
         >>> moments = ps.measure(ps.MeanSchema(2, clip_norm=1.0), [[0.5, 0.0], [0.0, 0.25]], [0, 1])
         >>> moments.real().x.tolist()

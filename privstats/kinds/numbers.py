@@ -1,7 +1,7 @@
 """Sum bounded numbers next to count tables, with their sensitivity and worst pairs.
 
 A number is z integer steps from mid-range, truncated to -4096..4096. A record adds z and z^2 in its group, and 1 in the
-number's own table; a missing number adds that 1 alone. Proof: docs/sensitivity.md.
+number's own table, also where missing. Proof: docs/sensitivity.md.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Number:
     Args:
         name: the column's name.
         low, high: public bounds in the column's unit.
-        by: variables whose crossed cells have separate sums; empty: all records together.
+        by: variables; each of their crossed cells has separate sums.
         missing: whether a missing value adds nothing and its record counts in a separate cell; otherwise it has no
             cell.
 
@@ -98,11 +98,7 @@ class Number:
 
 
 def numbers_of(schema: CountSchema) -> tuple[Number, ...]:
-    """Check and return a schema's numbers.
-
-    Raises:
-        SchemaError: an entry is no number, or its group is no variable.
-    """
+    """Check and return a schema's numbers."""
     entries = schema.numbers
     if not isinstance(entries, tuple | list) or not entries:
         raise SchemaError("numbers must be a tuple with at least one entry")
@@ -119,11 +115,7 @@ def numbers_of(schema: CountSchema) -> tuple[Number, ...]:
 
 
 def number_of(value: Any) -> Number:
-    """Return a number, also from a plan file's table.
-
-    Raises:
-        SchemaError: the value is no number.
-    """
+    """Return a number, also from a plan file's table."""
     if isinstance(value, Number):
         return value
     known = {field.name for field in fields(Number)}
@@ -134,7 +126,7 @@ def number_of(value: Any) -> Number:
 
 
 def steps_of(number: Number, values: NDArray[np.float64], given: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """Return integer steps from mid-range, ``(n,)``, rounded half to even, truncated to the range; 0 for missing.
+    """Return integer steps from mid-range, ``(n,)``, rounded half to even and truncated; 0 for missing.
 
     Example:
         >>> from privstats.kinds.numbers import steps_of
@@ -161,13 +153,7 @@ def groups_of(schema: CountSchema, number: Number) -> slice:
 
 
 def number_sums(schema: CountSchema, cells: _Cells, numbers: _Numbers) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return x and q in steps, ``(groups,)`` of all numbers in order.
-
-    Args:
-        schema: with numbers.
-        cells: records' cells per table, ``(n,)`` each.
-        numbers: values, ``(n,)`` each.
-    """
+    """Return x and q in steps, ``(groups,)`` of all numbers in order."""
     x, q = np.zeros((2, schema.sizes["block"]), np.int64)
     for groups, steps in _in_groups(schema, cells, numbers):
         np.add.at(x, groups, steps)

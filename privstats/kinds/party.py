@@ -1,9 +1,8 @@
 """Sum over complete parties: all records of one party become one clipped direction in integers.
 
-The direction is thirty descent steps of a softmax over the party's integer rows, from zero or from W. Gradients are
-exact integer sums and weights change by single IEEE operations, so the bits are equal in any order, batch and BLAS.
-Parts of a party do not add; parties do. Another direction needs another ``task`` word, so that parties of one plan send
-the same one.
+The direction is thirty descent steps of a softmax from zero or from W. Gradients are exact integer sums and weights
+change by single IEEE operations, so the bits are equal in any order, batch and BLAS. Parts of a party do not add.
+Another direction needs another ``task`` word.
 """
 
 from __future__ import annotations
@@ -56,10 +55,9 @@ _UPDATE_TABLE: tuple[Statistic, ...] = (
 class PartySchema(Schema):
     """One direction of each party: P, the sum of ``V_k``, C x d numbers, in which every party weighs the same.
 
-    A party with rows X and one-hot labels Y descends from zero on its own softmax, without an intercept: thirty
-    accelerated steps ``W += C / e (Y - softmax(XW'))'X / n`` with ``e = sum |x|^2 / n`` (:func:`direction`). It sends W
-    at length 1. ``heads.PartyDiscriminant`` reads the release. For promises per record, use :class:`ClassSchema`. Rows
-    are held in memory, four bytes a number.
+    A party with rows X and one-hot labels Y descends from zero: thirty accelerated steps ``W += C / e (Y -
+    softmax(XW'))'X / n`` with ``e = sum |x|^2 / n`` (:func:`direction`), and sends W at length 1.
+    ``heads.PartyDiscriminant`` reads the release. Rows are held in memory, four bytes a number.
 
     Guarantee:
         Unit one client, which counts as one record (``max_records_per_client=1``). ``|V|_F <= 2**f`` holds in integers
@@ -74,9 +72,6 @@ class PartySchema(Schema):
         clip_norm: norm to which rows are clipped; no bound rests on it.
         grid_bits: f, 2 to 20; a direction is 2**f steps long.
         nonnegative, transform, class_names, feature_names: as in :class:`ClassSchema`.
-
-    Raises:
-        SchemaError: a field is invalid.
 
     Example:
         >>> schema = ps.PartySchema(2, 2)
@@ -149,15 +144,12 @@ class PartySchema(Schema):
 class PartyUpdateSchema(PartySchema):
     """The second direction of each party: P, the sum of parties' updates ``V_k`` to published weights W.
 
-    A party descends as under :class:`PartySchema` from W, with scores ``W x / clip_norm``, and sends the change at
-    length 1. ``PartyRounds`` chooses W.
+    A party descends from W, with scores ``W x / clip_norm``, and sends the change at length 1. ``PartyRounds`` chooses
+    W.
 
     Guarantee:
         That of :class:`PartySchema`, for *every* W: the direction is clipped in integers after the descent. No plan may
         be without DP: two exact sums at chosen weights reveal more about a party than one.
-
-    Args:
-        as for :class:`PartySchema`.
 
     Example:
         >>> schema = ps.PartyUpdateSchema.of(ps.PartySchema(2, 2))
@@ -214,8 +206,8 @@ _FACTOR_BITS = 32
 def direction(blocks: Sequence[Block], classes: int, features: int, start: Values | None = None) -> NDArray[np.float64]:
     """Return the change of a softmax's weights after thirty steps, at length 1, ``(C, d)``; or zeros.
 
-    A step is ``W += (C / e) (Y - P)'X / n`` with e = sum |x|^2 / n, so row length and class count do not set its size.
-    Steps are Nesterov's (1983), without intercept or penalty.
+    Steps are Nesterov's (1983), without intercept or penalty; C / e makes them independent of row length and class
+    count.
 
     Guarantee:
         Equal bits for equal records in any order and blocks, on any machine: weights are integers of at most 2**28, so
@@ -264,7 +256,7 @@ def _wide(blocks: Sequence[Block]) -> Iterator[tuple[NDArray[np.float64], NDArra
 
 @dataclass(frozen=True, eq=False)
 class RealPartyMoments(RealMoments):
-    """The sum P ``(C, d)`` in real units, with noise or without."""
+    """The sum P ``(C, d)`` in real units."""
 
     P: NDArray[np.float64]
 
@@ -274,9 +266,8 @@ class PartyMoments(Moments):
     """The exact sum on the grid: P int64, ``(C, d)``.
 
     Attributes:
-        schema: the measured schema.
         records: 1 for a party with records, else 0.
-        clip_report: the clip's effect on rows; stays with the party, and ``==`` ignores it.
+        clip_report: the clip's effect on rows; stays with the party.
         published: digest of the start weights; empty for zero.
 
     Raises:
@@ -299,7 +290,7 @@ class PartyMoments(Moments):
             raise DataError("P of one party must not be longer than 2**grid_bits; build it with measure()")
 
     def real(self) -> RealPartyMoments:
-        """Return the sums in float64."""
+        """Return float64 sums."""
         return RealPartyMoments.of_sums(self.schema, self.wire())
 
 
@@ -310,10 +301,7 @@ def measured_parties(
 
     Guarantee:
         Unit: one party. ``|P|_F <= 2**grid_bits`` in integers, for any records and any float64 error; zeros for a party
-        whose records are absent or all 0.
-
-    Raises:
-        DataError: malformed arrays.
+        without records, or with zero records.
     """
     grid = moments.grid.feature_grid(schema.rows)
     blocks, report = [], moments.clip_report.no_records(schema.features)

@@ -48,20 +48,16 @@ class RidgeSchema(Schema):
 
     Args:
         features: dimension d of a (after ``transform``), at least 2.
-        targets: number of targets T, the columns of b.
-        clip_norm: R, the norm to which every feature vector a is clipped.
-        target_bound: Y, the norm to which every target vector b is clipped.
+        targets: T, the columns of b.
+        clip_norm: R, the norm to which feature vectors a are clipped.
+        target_bound: Y, the norm to which target vectors b are clipped.
         grid_bits: f, 2 to 20; vectors of norm R and targets of norm Y are 2**f grid steps long.
-        folds: F, at most 64; every record is in one fold, so the penalty can be chosen from the released sums. The
-            sensitivity does not grow with F.
+        folds: F, at most 64; every record is in one fold, so releases can choose the penalty. The sensitivity does not
+            grow with F.
         nonnegative: features are known to be >= 0.
         transform: public maps of the features before clipping.
-        feature_names: names of the input columns, as in :class:`ClassSchema`.
-        missing: ``"left out"``: a record whose one target is missing adds nothing; None: it is refused, or counts as
-            unreadable.
-
-    Raises:
-        SchemaError: a field is invalid.
+        feature_names: input columns, as in :class:`ClassSchema`.
+        missing: ``"left out"``: a record without its one target adds nothing; None: it is unreadable.
 
     Example:
         >>> schema = ps.RidgeSchema(2, clip_norm=2.0, target_bound=1.0)
@@ -132,13 +128,13 @@ def _checked_folds(value: object) -> int:
 
 @dataclass(frozen=True, eq=False)
 class RealRidgeMoments(RealMoments):
-    """Ridge moments in real units, float64, with noise or without.
+    """Ridge moments in real units, float64.
 
     Attributes:
         G: sum of a a^T, ``(d, d)``.
         h: sum of a b^T, ``(d, targets)``.
         q: sum of ||b||^2, a number.
-        fold_G, fold_h, fold_q: sums per fold, folds first.
+        fold_G, fold_h, fold_q: per fold, folds first.
 
     Example:
         >>> schema = ps.RidgeSchema(2, clip_norm=2.0, target_bound=1.0)
@@ -169,12 +165,8 @@ class RidgeMoments(Moments):
     sensitivity depends on that.
 
     Attributes:
-        schema: the measured schema.
         fold_G, fold_h, fold_q: ``(folds, d, d)``, ``(folds, d, targets)``, ``(folds,)``.
-        clip_report: the clip's effect and the record count; stays with the client, and ``==`` ignores it.
-
-    Raises:
-        DataError: another shape, or a negative record count.
+        clip_report: the clip's effect and the record count; stays with the client.
 
     Example:
         >>> schema = ps.RidgeSchema(2, clip_norm=2.0, target_bound=1.0, grid_bits=4)
@@ -218,7 +210,7 @@ class RidgeMoments(Moments):
         return None if self.clip_report is None else self.clip_report.records
 
     def real(self) -> RealRidgeMoments:
-        """Return the moments in real units, float64."""
+        """Return float64 moments in real units."""
         return RealRidgeMoments.of_sums(self.schema, self.wire())
 
 

@@ -65,16 +65,12 @@ class ScoreSchema(Round):
         clip_norm: R, the norm to which rows are clipped.
         family: ``"logistic"`` or ``"poisson"``.
         target_bound: Y, for Poisson.
-        rate: a public guess of the mean outcome, where the first round starts.
-        outcomes: with rows by arm, the number of columns of y if several; not read.
-        grid_bits, nonnegative, transform, feature_names: as in :class:`ClassSchema`. A last ``ByArm`` makes the arm the
-            outcome, u the row of either arm, and y adds nothing: a propensity of treatment
-            (:class:`~privstats.Effect`).
-        missing: ``"outcome"``: the outcome is whether y is present, u is the full row, and y's value adds nothing: a
+        rate: a public guess of the mean outcome, to start from.
+        outcomes: with rows by arm, the number of unread columns of y.
+        grid_bits, nonnegative, transform, feature_names: as in :class:`ClassSchema`. After ``ByArm`` the outcome is the
+            arm, u the row of either arm, and y adds nothing: a propensity of treatment (:class:`~privstats.Effect`).
+        missing: ``"outcome"``: the outcome is whether y is present, u the full row, and y's value adds nothing: a
             propensity of being observed.
-
-    Raises:
-        SchemaError: a field is invalid.
 
     Example:
         >>> schema = ps.ScoreSchema(2, clip_norm=2.0, transform=(ps.transforms.ConstantFeature(1.0),))
@@ -187,7 +183,7 @@ class ScoreSchema(Round):
         return f"{self.columns} and {outcome}"
 
     def scale_of(self, statistic: str) -> float:
-        """Grid steps per real unit; residuals and v are relative to the largest outcome."""
+        """Grid steps per real unit; residuals are relative to the largest outcome."""
         row = by_letter(self.sent, statistic)[0]
         if statistic == "H":
             return row.scale(self.scale) / self.outcome
@@ -272,7 +268,7 @@ def measured_scores(
 
 
 def score_terms(schema: ScoreSchema, X: Any, y: Any, values: Mapping[str, Values], *_: Any) -> RecordTerms:
-    """Return each record's contribution to a round."""
+    """Return each record's contribution."""
     several = moments.rounds.pieces(schema.rows, X, y, progress=False)
     return moments.record_sums.RecordTerms.joined(_added(schema, rows, beside, values["w"]) for rows, beside in several)
 
@@ -288,7 +284,7 @@ def _added(schema: ScoreSchema, rows: NDArray[Any], targets: NDArray[Any], w: Va
 def _mapped(
     schema: ScoreSchema, rows: NDArray[Any], targets: NDArray[Any], w: Values
 ) -> tuple[tuple[Whole, Whole, Whole], NDArray[np.bool_]]:
-    """Return u, r and a, zero where not finite, and the mask of finite records."""
+    """Return u, r, a (zero if not finite) and the finite mask."""
     unit, outcomes, fine = _on_grid(schema, rows, targets)
     finite = fine.copy()
     mean = _means(schema, unit, w)
@@ -302,7 +298,7 @@ def _mapped(
 
 
 def _on_grid(schema: ScoreSchema, rows: NDArray[Any], targets: NDArray[Any]) -> tuple[Whole, Whole, NDArray[np.bool_]]:
-    """Return grid rows, outcomes in steps of 2**-20 of the largest, and the finite mask."""
+    """Return grid rows, outcomes in steps of 2**-20, and the finite mask."""
     if schema.missing:
         return _seen_on_grid(schema, rows, targets)
     if schema.by_arm:
@@ -330,7 +326,7 @@ def _seen_on_grid(
 
 
 def _means(schema: ScoreSchema, unit: Whole, w: Values) -> Whole:
-    """Return m in steps of 2**-20 of the largest outcome."""
+    """Return m in steps of 2**-20."""
     step = schema.clip_norm / float(schema.steps)
     fitted = (unit @ w.integers.astype(np.float64)) * math.ldexp(step, -w.exponent)
     if schema.family == "poisson":

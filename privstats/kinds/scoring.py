@@ -1,7 +1,6 @@
 """Count a published head's predictions for new records, in public cells.
 
-Each record is scored alone, so no other record decides its cell. The head is stored as bytes among the published
-values; an entry point names its reader.
+Each record is scored alone. The head is stored as bytes among the published values; an entry point names its reader.
 """
 
 from __future__ import annotations
@@ -55,8 +54,8 @@ class ScoringSchema(Schema):
     """Counts of (label, predicted class, binned score) of a published head; :class:`~privstats.Scoring` builds one.
 
     Two classes have one table: label by the second class's score; the score's half determines the predicted class. More
-    classes have two: label by predicted class, and correctness by the predicted class's score. ``by_class`` adds for
-    each class membership by score (one-vs-rest curves).
+    classes have two: label by predicted class, and correctness by the predicted class's score. ``by_class`` adds each
+    class's membership by score (one-vs-rest curves).
 
     Guarantee:
         Unit: one record. Every record counts 1 in exactly one cell of each of J tables, for any head and any other
@@ -65,22 +64,19 @@ class ScoringSchema(Schema):
         built head can single out one record.
 
     Args:
-        head: SHA-256 of the head's file, 64 hex digits; its bytes are the published values.
-        head_bytes: the size of the head: at most 32 MiB, and at most twice a quadratic rule over these classes and
-            columns, plus the size of map and names.
+        head: SHA-256 of the head's file, 64 hex digits.
+        head_bytes: its size: at most 32 MiB, and at most twice a quadratic rule over classes and columns, plus map and
+            names.
         classes: number of labels C, at least 2; of three or more, the head may know fewer.
         features: dimension of the rows after ``transform``.
-        score_bins: number of equally wide public bins; even for 2 classes.
-        score: ``"probability"``, in 0..1 (predicted class of several: 1/C..1); or ``"margin"``, the class's score less
-            the largest other.
-        reach: for margins, bins cover -reach..reach; outer bins hold the rest.
-        by_class: add a table for every class, for three or more.
-        cuts: for two classes: the ``score_bins - 1`` inner edges of a probability's bins, rising, including one half;
-            None for equal widths. They are public.
+        score_bins: number of public bins; even for 2 classes.
+        score: ``"probability"``, in 0..1 (predicted class of several: 1/C..1); or ``"margin"``, the score less the
+            largest other.
+        reach: margin bins cover -reach..reach; outer bins hold the rest.
+        by_class: add a table per class, for three or more.
+        cuts: for two classes: ``score_bins - 1`` rising, public inner edges of the probability, including one half;
+            None: equal widths.
         transform, class_names, feature_names: the head's, as in :class:`ClassSchema`.
-
-    Raises:
-        SchemaError: a field is invalid.
 
     Example:
         >>> y = np.arange(400) % 2
@@ -161,7 +157,6 @@ class ScoringSchema(Schema):
 
     @property
     def _most_bytes(self) -> int:
-        """Return twice the largest rule, a float64 matrix per class, plus map and names."""
         content = repr((to_builtins(self.transform), self.class_names, self.feature_names))
         rule = 16 * self.classes * (self.features + 1) ** 2
         return min(_MOST_BYTES, _LEAST_ROOM + rule + 4 * len(content))
@@ -193,7 +188,7 @@ class ScoringSchema(Schema):
 
     @cached_property
     def counted(self) -> CountSchema:
-        """The tables in which a record counts."""
+        """The record's count tables."""
         label = Categories("label", self.labels)
         if self.classes == 2:
             return CountSchema((label, Bins("score", self.edges)), (("label", "score"),))
@@ -212,7 +207,7 @@ class ScoringSchema(Schema):
 
     @property
     def tables(self) -> tuple[tuple[str, ...], ...]:
-        """The variables that each table crosses."""
+        """Variables that each table crosses."""
         return self.counted.tables
 
     @property
@@ -299,7 +294,6 @@ def measured_scoring(
         the head's maps make infinite counts nowhere.
 
     Raises:
-        DataError: malformed arrays.
         RecordError: a row has NaN or infinite entries; never for declared columns.
         PlanError: another head was published, or one of other classes or columns.
     """
@@ -338,7 +332,7 @@ def cells_of_scores(
     """Return the cell of every record in every table, ``(n,)`` each.
 
     Args:
-        schema: the tables' schema.
+        schema: defines the tables.
         scores, shares: ``(n, C)``, :data:`Said`.
         labels: ``(n,)``, 0..C-1.
 
@@ -368,7 +362,6 @@ def cells_of_scores(
 
 
 def _margins(scores: Real) -> Real:
-    """Return each class's score less the largest other."""
     with np.errstate(invalid="ignore", over="ignore"):
         ordered = np.sort(scores, axis=1)
         first = scores.argmax(axis=1)
@@ -382,7 +375,7 @@ def _between(values: Real, cuts: tuple[float, ...]) -> NDArray[np.intp]:
 
 
 def _bins(values: Real, low: float, high: float, bins: int) -> NDArray[np.intp]:
-    """Return bins; values beyond the edges are in the outer bins, and NaN is in the first."""
+    """Return bins; NaN is in the first, values beyond the edges in the outer ones."""
     with np.errstate(invalid="ignore", over="ignore"):
         place = np.floor((values - low) * (bins / (high - low)))
     place = np.clip(np.nan_to_num(place, nan=0.0, posinf=bins, neginf=0.0), 0, bins - 1)

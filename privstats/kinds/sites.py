@@ -1,4 +1,4 @@
-"""Sum second moments within sites that differ in level, less the part that a site's own shrunk mean explains.
+"""Sum second moments within sites, less the part that each site's own shrunk mean explains.
 
 The sums are a function of all records of one site, so they add over sites only.
 """
@@ -51,7 +51,8 @@ class SitesSchema(Schema):
 
     A site is a client. With ``z = (x, y)`` clipped to one norm R, a site of n records with sums s uploads n and, for
     every pull lambda, ``Q = sum z z' - s s' / (n + lambda)``, 0 for n = 0. With lambda = 0 the sum over sites is the
-    regression with a dummy for every site. Intervals are too short if slopes differ by site; use ``groups`` then.
+    regression with a dummy for every site. Intervals are too short if slopes differ by site, unless ``groups`` are
+    used.
 
     Guarantee:
         Unit: one record, or a client of at most ``max_records_per_client``. The noise is calibrated to the largest move
@@ -61,18 +62,14 @@ class SitesSchema(Schema):
 
     Args:
         features: columns after the transform *and* the target, at least 2.
-        clip_norm: R, the Euclidean norm to which every vector ``(x, y / target_scale)`` is clipped.
+        clip_norm: R, the norm to which vectors ``(x, y / target_scale)`` are clipped.
         pulls: lambda, how many records hold a site's mean at zero: ``(0,)`` for fixed effects; without DP two to four
             increasing numbers in (0, 1e9] for a random intercept.
-        groups: F, 1 or 6 to 64, with one pull; a site's sums go to the group of its roster index modulo F, so errors
-            hold where slopes differ by site.
+        groups: F, 1 or 6 to 64, with one pull; a site's group is its roster index modulo F.
         target_scale: public divisor of the target before the clip.
-        transform: public maps of the columns, not the target; no ``ConstantFeature`` with a pull of 0.
-        feature_names: names of the input columns without the target, as in :class:`ClassSchema`.
+        transform: public maps of the columns alone; no ``ConstantFeature`` with a pull of 0.
+        feature_names: input columns without the target.
         grid_bits: f; vectors of norm R are 2**f grid steps long.
-
-    Raises:
-        SchemaError: a field is invalid.
 
     Example:
         >>> schema = ps.SitesSchema(2, clip_norm=16.0)
@@ -116,7 +113,7 @@ class SitesSchema(Schema):
 
     @property
     def sizes(self) -> dict[str, int]:
-        """Axis length, and the blocks of Q: one per pull or group."""
+        """Axis length, and blocks of Q: per pull or group."""
         return {"feature": self.features, "pull": self.groups * len(self.pulls)}
 
     @property
@@ -153,7 +150,7 @@ _ROWS = 1 << 14
 
 @dataclass(frozen=True, eq=False)
 class RealSiteMoments(RealMoments):
-    """Sums within sites in real units, float64, with noise or without.
+    """Sums within sites in real units, float64.
 
     Attributes:
         N: records.
@@ -173,15 +170,11 @@ class RealSiteMoments(RealMoments):
 class SiteMoments(Moments):
     """Exact sums within sites, int64: N in records, Q in squared grid steps.
 
-    They add over sites; measure each site's records at once. They are measured into group 0 (:meth:`for_client`).
+    Measure each site's records at once; the sums are in group 0 (:meth:`for_client`).
 
     Attributes:
-        schema: the measured schema.
         N, Q: as in :class:`RealSiteMoments`.
-        clip_report: the clip's effect, target included; stays with the client, and ``==`` ignores it.
-
-    Raises:
-        DataError: another shape, or a negative count.
+        clip_report: the clip's effect, target included; stays with the client.
 
     Example:
         >>> moments = ps.measure(ps.SitesSchema(2, clip_norm=16.0), [[0.0], [1.0], [2.0]], [5.0, 7.0, 9.0])
@@ -202,10 +195,10 @@ class SiteMoments(Moments):
         return self.N
 
     def for_client(self, index: int | None) -> SiteMoments:
-        """Return the sums in the group of a site's roster index.
+        """Return the sums in the group of a roster index.
 
         Raises:
-            DataError: the index is missing but needed, or was applied already.
+            DataError: no index where groups exist, or a second call.
         """
         groups = self.schema.groups
         if groups == 1:
@@ -218,7 +211,7 @@ class SiteMoments(Moments):
         return SiteMoments(self.schema, self.N, Q, self.clip_report)
 
     def real(self) -> RealSiteMoments:
-        """Return the sums in float64."""
+        """Return float64 sums."""
         return RealSiteMoments.of_sums(self.schema, self.wire())
 
 
@@ -233,11 +226,7 @@ def site_moments(
 
 
 def measured_sites(schema: SitesSchema, X: Any, y: Any, _: Mapping[str, Values], progress: bool) -> SiteMoments:
-    """Return one site's sums; X holds the columns and y the target.
-
-    Raises:
-        DataError: malformed records.
-    """
+    """Return one site's sums; X holds the columns and y the target."""
     plain = ClassSchema(2, schema.features, "NAB", schema.clip_norm, schema.grid_bits)
     sums: Any = moments.accumulators.measured(plain, _vectors(schema, X, y), None, progress)  # of one class
     return site_moments(schema, sums.records, sums.A.sum(axis=0), np.asarray(sums.B), sums.clip_report)

@@ -1,7 +1,6 @@
 """Compute within-client moments of classes: a client's class moments less its own offset, in integers.
 
-They are a function of all records of one client, so they add over clients only. A client above ``n_max`` has a larger
-lambda instead of being refused, which would reveal its size.
+They add over clients only. A client above ``n_max`` gets a larger lambda; a refusal would reveal its size.
 """
 
 from __future__ import annotations
@@ -70,7 +69,7 @@ class WithinSchema(Schema):
     client effects, ``m = L^+ A``, and the scatter ``B - A' m``.
 
     Prediction needs the local offset (``heads.Personal(head, offset=True)``). Record-level DP costs up to four times
-    the sensitivity of B. docs/alignment.md compares it with plain N, A, B.
+    the sensitivity of B (docs/alignment.md).
 
     Guarantee:
         Unit: one record, or a client of at most ``max_records_per_client``. The noise is calibrated to the largest move
@@ -80,15 +79,11 @@ class WithinSchema(Schema):
     Args:
         classes: number of classes C, at least 2; labels are 0..C-1.
         features: dimension d of the clipped vectors, at least 2.
-        clip_norm: R, the Euclidean norm to which every vector is clipped.
-        pull: lambda, 0 to 1e9: how many records hold a client's offset at zero. 0 cancels client offsets bit for bit; a
-            large one gives plain moments.
+        clip_norm: R, the norm to which vectors are clipped.
+        pull: lambda, 0 to 1e9: how many records hold a client's offset at zero. 0 cancels offsets bit for bit.
         n_max: public. A client of n > n_max records uses ``lambda n / n_max``, so its weight stays at ``n_max / (n_max
             + lambda)``, to which noise is calibrated.
         grid_bits, nonnegative, transform, class_names, feature_names: as in :class:`ClassSchema`.
-
-    Raises:
-        SchemaError: a field is invalid.
 
     Example:
         >>> schema = ps.WithinSchema(2, 2, clip_norm=4.0, pull=0.0, n_max=100)
@@ -148,7 +143,7 @@ _SAME = 1e-9
 
 @dataclass(frozen=True, eq=False)
 class RealWithinMoments(RealMoments):
-    """Within-client moments in real units, float64, with noise or without.
+    """Within-client moments in real units, float64.
 
     Attributes:
         N: counts, ``(C,)``.
@@ -192,15 +187,11 @@ class RealWithinMoments(RealMoments):
 class WithinMoments(Moments):
     """Exact within-client moments, int64: N in records, L in 1 / ``COUNT_SCALE`` records, A and B in grid steps.
 
-    They add over clients; measure each client's records at once.
+    Measure each client's records at once.
 
     Attributes:
-        schema: the measured schema.
         N, L, A, B: as in :class:`RealWithinMoments`.
-        clip_report: the clip's effect; stays with the client, and ``==`` ignores it.
-
-    Raises:
-        DataError: another shape, or a negative count.
+        clip_report: the clip's effect; stays with the client.
 
     Example:
         >>> schema = ps.WithinSchema(2, 2, clip_norm=4.0, pull=0.0, n_max=100)
@@ -224,7 +215,7 @@ class WithinMoments(Moments):
         return int(self.N.sum())
 
     def real(self) -> RealWithinMoments:
-        """Return the moments in float64."""
+        """Return float64 moments."""
         return RealWithinMoments.of_sums(self.schema, self.wire())
 
 

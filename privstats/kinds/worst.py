@@ -1,7 +1,6 @@
 """Build the two data sets that attain a sensitivity, as grid records, and their sums.
 
-Records have at most two nonzero entries, so the schema is reduced to two features. docs/sensitivity.md proves which
-pairs are worst.
+Records have at most two nonzero entries, so two features suffice. docs/sensitivity.md proves which pairs are worst.
 """
 
 from __future__ import annotations
@@ -35,15 +34,15 @@ def many(schema: Schema) -> int:
 
 @dataclass(frozen=True)
 class WorstPair:
-    """How a kind of schema builds its worst case.
+    """Rule by which a kind builds its worst case.
 
     Attributes:
         pairs: (record, replacement) pairs; some first record is the worst to add.
-        sums: sums by letter and cell, Python integers in wire steps.
-        crowd: many opposed records of the same party, where weights depend on others.
+        sums: sums by letter and cell, in wire steps.
+        crowd: many opposed records of the party, where weights depend on others.
         exchanged: candidates for the other records in an exchange.
         halves: whether a client of opposed halves is a candidate.
-        left_out: whether unreadable records are in no sum, so that exchanging one adds a record.
+        left_out: whether unreadable records are in no sum.
     """
 
     pairs: Callable[[Any, Mapping[str, float]], list[tuple[Record, Record]]]
@@ -60,12 +59,12 @@ def record_of(x: list[list[int]], *, times: int = 1, cell: int = 0, **more: Any)
 
 
 def first(schema: Schema, sign: int = 1) -> list[list[int]]:
-    """Return the longest row along the first axis."""
+    """Return the longest row on the first axis."""
     return [[0, sign * schema.steps]]
 
 
 def vectors(schema: Any, weights: Mapping[str, float]) -> list[tuple[Record, Record]]:
-    """Return pairs of rows: crossed, opposed, of another class, and slanted."""
+    """Return pairs: crossed, opposed, of another class, slanted."""
     one, second = record_of(first(schema)), [[1, schema.steps]]
     others = [record_of(second), record_of(second, cell=1), record_of(first(schema), cell=1)]
     if schema.nonnegative:
@@ -99,7 +98,7 @@ def of_score(_: Any, record: Record) -> Sums:
 
 
 def plain(records: Sequence[Record]) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
-    """Return counts and sums by cell, and second moments."""
+    """Return counts, sums and second moments."""
     counts, sums, second = np.zeros(2, object), np.zeros((2, 2), object), np.zeros((2, 2), object)
     for record in records:
         x, times = dense(record["x"]), record["times"]
@@ -120,7 +119,7 @@ def rows_of(schema: Schema, records: Sequence[Record]) -> NDArray[np.float64]:
 
 
 def dense(entries: Sequence[Sequence[int]], width: int = 2) -> NDArray[Any]:
-    """Return the dense vector of sparse entries, in Python integers."""
+    """Return a dense vector of Python integers."""
     vector = np.zeros(width, object)
     for place, value in entries:
         vector[place] = value

@@ -135,6 +135,8 @@ Predicted: TypeAlias = Literal["classes", "ridge", "parties"]
 class Schema(ABC):
     """The bounds that every record obeys, as a frozen value; each kind is a dataclass.
 
+    A kind raises ``SchemaError``, which names an invalid field, its bound and the remedy.
+
     Attributes:
         task: word for this kind in plan files.
         makes: the results, as a phrase that ethics pages require.
@@ -148,7 +150,6 @@ class Schema(ABC):
         finds_cuts: whether it counts open columns to choose cut points.
         no_persons: why no plan may promise persons; else empty.
         needs_privacy: why no plan may release exact sums; else empty.
-        features, clip_norm, grid_bits, nonnegative, transform, feature_names, statistics: as in the kinds.
 
     Example:
         >>> schema = ps.RidgeSchema(2, clip_norm=2.0, target_bound=1.0)
@@ -203,7 +204,7 @@ class Schema(ABC):
         @property
         @abstractmethod
         def table(self) -> tuple[Statistic, ...]:
-            """Its statistics."""
+            """Statistics of this kind."""
 
         @property
         @abstractmethod
@@ -245,7 +246,7 @@ class Schema(ABC):
 
     @property
     def open_columns(self) -> tuple[str, ...]:
-        """Declared columns whose cut points must be chosen first."""
+        """Declared columns with cut points still to choose."""
         if self.finds_cuts or not (self.transform and self.transform[0].reads_cells):
             return ()
         cells: Any = self.transform[0]

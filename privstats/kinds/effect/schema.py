@@ -56,35 +56,32 @@ class EffectSchema(Schema):
     published lines at x, truncated to the range, and p the ``probability`` of a trial or the published propensity. The
     record's influence is ``m_1 - m_0 + a (y - m_1) / p - (1 - a)(y - m_0) / (1 - p)`` minus the published guess of the
     effect. Divided by its maximum C, which follows from public caps, it is t in -1..1. The record adds 1 to N, ``(t, 1
-    - t^2)`` to e, and its weight to W where the treatment was not randomised. The square costs no budget in addition to
-    t (docs/sensitivity.md).
+    - t^2)`` to e, and its weight to W where the treatment was not randomised. The square costs no further budget
+    (docs/sensitivity.md).
 
-    Each of several outcomes has its own letter: e, f, g and so on. A record is in exactly one subgroup, so subgroups
-    cost no budget; each subgroup's sums have full noise.
+    Outcomes have the letters e, f, g and so on. Subgroups have separate sums with full noise and cost no budget.
 
     Args:
         features: twice the number of columns after the transform, which ends in ``ConstantFeature`` and ``ByArm``.
         clip_norm: R, the norm to which rows are clipped.
-        outcome: the public range of y, (low, high), shared by all outcomes; y is truncated to it.
+        outcome: the public range of y, (low, high), to which all outcomes are truncated.
         outcome_names: names of up to eight columns of y; None: one outcome.
         subgroups: columns that divide the records, crossed into up to 64 subgroups: ``Categories`` of codes, or
             ``Bins`` that cover every value.
-        groups: F, 6 to 64; a site's sums go to the group of its roster index modulo F, to test whether effects differ
-            between sites.
-        probability: of treatment in a randomised trial, from .05 to .95, or one for each index of the roster. None: not
-            randomised.
+        groups: F, 6 to 64, to test whether effects differ between sites; a site's group is its roster index modulo F.
+        probability: of treatment in a trial, .05 to .95, or one per roster index; None: not randomised.
         missing: ``"weights"`` in a trial of one outcome: y may be missing at random given arm and columns, and records
             weigh by the inverse published probability of being observed.
         measure: in a trial ``"ratio"`` of the arms' mean outcomes, or ``"both"``, ratio and difference; None: the
             difference.
-        left_out: ``"counted"``: unreadable records are counted with noise, by arm and by whether outcome or column is
-            unreadable, at no further price (CONSORT 13b).
-        balance: the part of the last session's budget for the columns' balance after weighting, from .05 to .5.
-        estimand: ``"ate"`` the mean effect; if not randomised also ``"att"``, that of the treated, and ``"overlap"``,
+        left_out: ``"counted"``: unreadable records are counted with noise, by arm and by outcome or column, at no
+            further price (CONSORT 13b).
+        balance: the last session's budget part for the columns' balance, .05 to .5.
+        estimand: ``"ate"`` the mean effect; if not randomised also ``"att"``, of the treated, or ``"overlap"``,
             weighted by p (1 - p).
-        trim: if not randomised, .02 to .4: records with a published propensity below it or above 1 minus it are
-            excluded; for ``"att"`` only those above. With ``missing``, .2 to .8: the smallest published probability of
-            being observed, in either arm.
+        trim: if not randomised, .02 to .4: records with a published propensity below it (not for ``"att"``) or above 1
+            minus it are excluded. With ``missing``, .2 to .8: the smallest published probability of being observed, in
+            either arm.
         grid_bits: f; t has 2**f steps per 1.
         transform, feature_names: as in :class:`ClassSchema`; the arm is an input column.
 
@@ -93,9 +90,6 @@ class EffectSchema(Schema):
         *every* published line and propensity. The bound on e holds because ``t^2 + (1 - t^2)^2 <= 1`` (``dp.joint_mu``,
         docs/sensitivity.md). Squares of several outcomes add up. With subgroups, a replaced record may change its
         subgroup, which moves N, W and each e by at most sqrt 2. An excluded record moves O by 1, and no other sum.
-
-    Raises:
-        SchemaError: a field is invalid.
 
     Example:
         >>> schema = ps.EffectSchema.of({"age": (20, 90)}, treatment="arm", outcome=(0, 1), probability=0.5)
@@ -174,17 +168,14 @@ class EffectSchema(Schema):
         """Return the schema of columns with public ranges, which are scaled to -1..1.
 
         Args:
-            columns: (low, high) by name, all measured before treatment. Two texts instead of a range count as 0 and 1;
-                each of more texts is compared with the first (:class:`~privstats.transforms.Levels`).
+            columns: (low, high) by name, measured before treatment. Two texts instead count as 0 and 1; each of more
+                texts is compared with the first (:class:`~privstats.transforms.Levels`).
             treatment: name of the column of arms, 0 or 1; or ``{"arm": ("placebo", "drug")}``.
             outcome: the public range, or one equal range by name; two texts, ``{"recovered": ("no", "yes")}``, are 0
                 and 1.
             probability, estimand, trim, grid_bits, subgroups, groups, measure, balance, missing, left_out: as in the
                 class.
             clip_norm: R; None: sqrt(columns + 1), which clips no record inside its ranges.
-
-        Raises:
-            SchemaError: an invalid field or range, or the treatment among the columns.
         """
         return cls(
             **fields_of(columns, treatment, outcome, clip_norm),

@@ -48,16 +48,13 @@ RealEffectMoments = in_real_units("Effect", EffectSchema, "Ne", f"W{INFLUENCES[1
 class EffectMoments(Moments):
     """The exact sums on the grid: N, e int64 ``(2,)``, and W where it is sent.
 
-    f, g and so on are sums of further outcomes. With subgroups, blocks come first. With site groups, sums are measured
-    into group 0 (:meth:`for_client`).
+    Further outcomes have f, g and so on; subgroups come first, as blocks. Site groups are measured into group 0
+    (:meth:`for_client`).
 
     Attributes:
         records: number of measured records; None: unknown. Private, never sent.
         published: digest of the published values; empty: unknown.
-        variants: the sums at each roster probability, smallest first (:meth:`for_client`).
-
-    Raises:
-        DataError: another shape than the schema's.
+        variants: the sums at each roster probability, smallest first.
     """
 
     shown: ClassVar[tuple[str, ...]] = ("estimand", "features")
@@ -80,11 +77,7 @@ class EffectMoments(Moments):
     variants: tuple[EffectMoments, ...] = field(default=(), compare=False)
 
     def __add__(self, other: EffectMoments) -> EffectMoments:
-        """Return the sums of both sets of records, at each probability of treatment.
-
-        Raises:
-            DataError: the moments do not match, or one set is of a roster index already.
-        """
+        """Return the sums of both sets of records, at each probability of treatment."""
         total = super().__add__(other)
         if total is NotImplemented or not (self.variants or other.variants):
             return total
@@ -125,7 +118,7 @@ class EffectMoments(Moments):
         return EffectMoments.of_sums(self.schema, moved, records=self.records, published=self.published)
 
     def real(self) -> Any:
-        """Return the sums in float64."""
+        """Return float64 sums."""
         return RealEffectMoments.of_sums(self.schema, self.wire())
 
 
@@ -133,8 +126,7 @@ class EffectMoments(Moments):
 class Mapped:
     """Records' contributions in steps: blocks ``(n,)``, weights, ``(t, s)`` by letter, weighted rows.
 
-    Weights are ``(n,)``, for a ratio ``(n, 2)``; ``(t, s)`` ``(n, 2)``; weighted rows ``(n, d)`` if balance is
-    requested.
+    Weights are ``(n,)``, or a ratio's ``(n, 2)``; ``(t, s)`` are ``(n, 2)``, and rows ``(n, d)``.
     """
 
     blocks: NDArray[np.intp]
@@ -218,7 +210,7 @@ def effects_of_readable(
 ) -> tuple[EffectMoments, LeftOut]:
     """Return the sums over readable records in a subgroup, and the excluded records.
 
-    With ``left_out``, each excluded record counts by arm and by what is unreadable.
+    With ``left_out``, excluded records count by arm and cause.
     """
     outside: list[LeftOut] = []
     gone = np.zeros(EXCLUSIONS, np.int64)
@@ -329,7 +321,7 @@ def _square(schema: EffectSchema, weights: Mapping[str, float], adjacency: Adjac
 
 
 def _below(schema: EffectSchema) -> float:
-    """Return the squared distance in W: weights are in 0..1; a ratio has ``(w, 1 - w^2)`` with w from -k to 1."""
+    """Return the squared distance in W: weights are in 0..1, a ratio's ``(w, 1 - w^2)`` have w in -k..1."""
     if schema.measure is None:
         return 1.0
     k, one = schema.deepest, schema.steps
@@ -337,7 +329,6 @@ def _below(schema: EffectSchema) -> float:
 
 
 def _pairs(schema: EffectSchema, _: Mapping[str, float]) -> list[tuple[Record, Record]]:
-    """Return pairs of the largest influence with its opposite, no weight, another subgroup, and exclusion."""
     R, further = schema.steps, INFLUENCES[1 : schema.outcomes]
     weight = [[0, R]] if "W" in schema.statistics else []
 
