@@ -91,7 +91,6 @@ def private_release(
         run: a name under which a crashed call may be repeated at no cost.
         rng: test randomness; omitted, the operating system's.
         allow_reproducible: accept a generator that others may know; the release is marked.
-        progress: as in :func:`privstats.measure`.
 
     Guarantee:
         The release is (epsilon, delta)-DP for one record, or one person with all rows, under ``privacy.adjacency``,
@@ -100,11 +99,11 @@ def private_release(
 
     Warns:
         UserWarning: there is no record.
-        ClippedWarning: the clip shortens over nine rows in ten, or the bound over one target in ten. The share is
-            exact, outside the guarantee, and in no release.
+        ClippedWarning: clipping of over nine rows, or one target, in ten. The share is exact, outside the guarantee,
+            and in no release.
 
     Raises:
-        PlanError: another trust model or unit, no privacy, or bounds that do not fit the ring.
+        PlanError: another trust model or unit, or bounds that do not fit the ring.
         DataError: records that do not fit, or more than ``max_records``; nothing is spent.
         LedgerError: no account, or the cap would be exceeded; nothing is drawn.
         AggregationError: the noisy counts exceed ``max_records``; charged all the same.

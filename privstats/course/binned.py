@@ -75,8 +75,7 @@ class Binned(Planned):
 
     The plan's transform starts with :class:`~privstats.Cells`; columns with open edges are counted. The first session's
     cells are magnitudes (1e-6 to 1e12, both signs); later cells follow from earlier counts. A count session without a
-    sum changes no cells; a column that no session shows gets public cut points. By default four sessions share a fifth
-    of mu^2: powers of four, then three times 32 cells.
+    sum changes no cells; a column that no session shows gets public cut points.
 
     Args:
         then: a plan, or a course of one, that runs with the cut points.
@@ -93,9 +92,8 @@ class Binned(Planned):
         All sessions together are mu-GDP with :attr:`mu`, for the unit and adjacency of the plan. A record counts 1 in
         exactly one cell of each of J open columns, at any edges, so J, and 2 J for two records, is the square of a
         count session's sensitivity (``CountSchema``). Edges are a function of released counts and public numbers. The
-        rest is sized for its own mu at any cut points, because rows of ``Cells`` have norm 1 at any; and sessions
-        compose (:class:`Course`). A party that reports false counts moves the cut points and the model's quality, but
-        no noise.
+        rest is sized for its own mu at any cut points, because rows of ``Cells`` have norm 1; and sessions compose
+        (:class:`Course`). False counts of a party move the cut points and the model's quality, but no noise.
 
     Example:
         >>> cells = ps.Cells((ps.Numeric("age"), ps.Numeric("sodium", (135, 145))))

@@ -41,8 +41,8 @@ _PLACES = 1 << 16  # the centre in the second plan is a multiple of 1 / this, on
 class Centred(Planned):
     """The noisy mean m of all rows, then the plan's class sums of rows ``(x - m) / |x - m|``.
 
-    The part that all classes share takes most of a row's length; centred rows spend it on differences between classes.
-    Where noise hides the mean, or the first session has no sum, the second plan is ``plan`` unchanged.
+    Centred rows spend their length on differences between classes. Where noise hides the mean, or the first session has
+    no sum, the second plan is ``plan`` unchanged.
 
     Args:
         plan: the second plan without the mean: of a ``ClassSchema`` of rows of norm 1.
@@ -254,8 +254,7 @@ def shrunk_mean(total: NDArray[np.float64], sigma: float, records: int) -> NDArr
     """Return a noisy sum over n, times the part that noise does not explain, at norm 1 or less.
 
     The factor is ``max(0, 1 - d sigma^2 / |total|^2)``, James and Stein's positive part (1961) with d for d - 2, and at
-    most ``n^2 / (n^2 + d sigma^2)``. A mean that noise hides is 0 or short. Entries are multiples of 2**-16 with equal
-    bits on every machine.
+    most ``n^2 / (n^2 + d sigma^2)``. Entries are multiples of 2**-16 with equal bits on every machine.
 
     Args:
         total: the noisy sum of rows of norm at most 1, ``(d,)``.

@@ -72,8 +72,7 @@ def published_values(schema: EffectSchema, have: Sequence[Release]) -> dict[str,
 def published_line(schema: EffectSchema, outcome: Release, place: int = 0) -> Values:
     """Return one outcome's two lines and guessed effect, from the outcome session's release.
 
-    One array holds all, because machines may differ by a part of its largest entry (:meth:`Values.near`) and the guess
-    is a small difference.
+    They share one array, because machines may differ by a part of its largest entry (:meth:`Values.near`).
     """
     sums = arm_sums(schema, outcome, place)
     lines = outcome_lines(sums, schema.half)
@@ -148,9 +147,9 @@ _PROPENSITY = 0.4  # share of mu^2
 class Effect(Planned):
     """The sessions of a treatment effect; the last sums influence values at what the others published.
 
-    In a randomised trial both arms' outcome lines come first and only shorten the interval, which holds for any lines;
-    ``share=0`` omits them. If not randomised, rounds of a logistic regression of the arm come before, at two fifths of
-    mu^2. In a trial with missing outcomes, such rounds model the outcome's presence per arm.
+    In a randomised trial both arms' outcome lines come first and only shorten the interval, which holds for any lines.
+    If not randomised, rounds of a logistic regression of the arm come before, at two fifths of mu^2. In a trial with
+    missing outcomes, such rounds model the outcome's presence per arm.
 
     Args:
         plan: the last session's plan, as :meth:`start` builds it, of an ``EffectSchema``.
@@ -209,7 +208,6 @@ class Effect(Planned):
         """Return the course that keeps a promise in total.
 
         Args:
-            schema: the last session's, from :meth:`EffectSchema.of`.
             privacy: what all sessions and retries may spend together.
             adjust: False omits a trial's outcome lines, as ``share=0``.
             share, rounds, retries, analysis: as in the class.

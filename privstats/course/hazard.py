@@ -41,17 +41,17 @@ class Hazard(Planned):
     """Counts of bin, event and arm, then ``rounds`` sums of score and information with equal noise.
 
     The counts give the starting hazards, survival curves, the log-rank test and the check of proportionality. With
-    continuous times a bin has four cells, which give the part of its hazard that had passed at censoring. The unit of
-    every session is one person over all periods, one row.
+    continuous times a bin has four cells, which give the part of its hazard that had passed at censoring. The unit is
+    one person over all periods, one row.
 
     Args:
         plan: a round's plan, as :meth:`start` builds it, of a ``HazardSchema``.
         by: a column of 0 and 1, such as the arm, to cross with bins and events.
-        rounds: T; six where a hazard ratio above 2 or below .5 is expected.
+        rounds: T; six for a hazard ratio above 2 or below .5.
         retries: budgeted rounds for those without a sum.
         promise: for files and audits.
-        early_bins: two or more bins before the time that splits the follow-up, in a further session that tests
-            proportionality; 0: no test.
+        early_bins: two or more bins before the time that splits the follow-up in a further session, which tests
+            proportionality; 0: none.
 
     Raises:
         PlanError: another schema, other weights, a number out of range, no such column, or a broken promise.
@@ -264,10 +264,7 @@ def _share_of_counts(schema: HazardSchema) -> float:
 def first_values(schema: HazardSchema, counts: Release | None = None) -> dict[str, Values]:
     """Return the first round's weights, without hazard ratios, and clock c for continuous times.
 
-    They come from the counts, or from a hazard of one half over all bins and even cells.
-
-    Args:
-        counts: the counts' release; None: no sum.
+    Without counts: a hazard of one half over all bins, and even cells.
 
     Raises:
         ReleaseError: no release of this schema's counts.
@@ -319,9 +316,6 @@ def hazard_weights(schema: HazardSchema, counts: Release | None, rounds: Sequenc
     Args:
         counts: the counts' release; None: no sum.
         rounds: those with a sum, in order.
-
-    Raises:
-        ReleaseError: releases of another course, or out of order.
     """
     return stepped(schema, rounds, first_values(schema, counts), schema.clip_norm)
 

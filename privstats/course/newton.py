@@ -140,8 +140,8 @@ class Newton(Planned):
 def _refuse_bound(schema: ScoreSchema, plan: Plan) -> None:
     """Refuse a bound on counts under which noise hides the coefficients.
 
-    Noise grows with the bound Y, information with the mean count m: n m R^2 / 3 d along each column that fills its
-    range. It must pass 1.5 sigma sqrt(2 d), the noise matrix's size (benchmarks/inference/numbers.md).
+    Noise grows with the bound Y. Information n m R^2 / 3 d per column (m the mean count) must pass 1.5 sigma sqrt(2 d),
+    the noise matrix's size.
     """
     if schema.family != "poisson" or plan.noise is None:
         return
@@ -207,10 +207,10 @@ def stepped(
         releases: those with a sum, in order.
         first: the first round's w, and values that every round publishes.
         radius: R, where steps are shortened to 1 / R.
-        parts: slices of w with separate steps: information between them is noise alone.
+        parts: slices of w with separate steps.
 
     Raises:
-        ReleaseError: a release at other weights: of another course, or out of order.
+        ReleaseError: a release at other weights.
     """
     weights = [first["w"]]
     for place, release in enumerate(releases):

@@ -40,16 +40,15 @@ class Rounds(Planned):
 
     Args:
         first: of a ``ClassSchema`` with N, A and B of rows of norm 1, or a ``RidgeSchema`` of one target. End the
-            transform in ``UnitNorm``: the recipe counts records by the trace of B, so shorter rows count as fewer.
+            transform in ``UnitNorm``: the recipe counts records by the trace of B.
         rounds: T; a regression gains up to 24 at small budgets.
         expected_records: n, stated publicly, never counted from the records. None: ``cohort.max_records``.
         retries: budgeted rounds for those without a sum. Each makes all others noisier.
         release_share: f, the first release's part of the mu^2 that a calibration leaves; None: the recipe's.
-        calibrated: whether a masked sum of eleven numbers sets the head's temperature
-            (``RefinedSoftmax.temperature_``), at 1 % of mu^2.
+        calibrated: whether a masked sum of eleven numbers sets ``RefinedSoftmax.temperature_``, at 1 % of mu^2.
         module: name of a :class:`~privstats.schema.modules.Module` that replaces the linear softmax.
-        clip: c, the norm of a linear softmax's residuals: .3, .5, .7 or 1. :meth:`within` sets .3, and for ``Cells`` a
-            public rule's (:attr:`~privstats.estimates.recipes.SoftmaxRecipe.cell_clip`).
+        clip: c, the norm of a linear softmax's residuals: .3, .5, .7 or 1. :meth:`within` sets .3, or for ``Cells`` a
+            public rule's.
         promise: for files and audits; comparing courses ignores it.
 
     Raises:
@@ -204,7 +203,7 @@ class Rounds(Planned):
         return msgspec.json.encode(content)
 
     def next(self, releases: Releases) -> Plan | None:
-        """Return the plan of round ``len(releases)``, or None at the end or without the first release.
+        """Return the next plan, or None at the end or without the first release.
 
         The end is T released rounds or a spent budget, then a tried calibration. A mean is tried once; a round without
         a sum only counts.

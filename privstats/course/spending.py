@@ -22,17 +22,16 @@ def spend(
 ) -> Spend:
     """Charge everything that the course can cost, before its first round; ``ledger.mark_started`` marks each round.
 
-    Another call for the same run returns the same entry, with the rounds that have begun. A stream's rounds begin by
-    ``RecordRegistry.charge`` alone: the entry records that its price needs a registry.
+    Another call for the same run returns the same entry, with its begun rounds. A stream's entry records that its price
+    needs a registry: only ``RecordRegistry.charge`` begins its rounds.
 
     Args:
-        course, ledger, dataset, run: what is spent where.
         sums_only: the ledger is a server's, without records; each party's registry keeps a stream's records disjoint.
-        multiplicity: the maximum number of rows per record (``Ledger.spend``); not for streams.
+        multiplicity: maximum number of rows per record; not for streams.
 
     Raises:
         LedgerError: no such account, an exceeded cap, or a reused run name.
-        PlanError: the course prices too few rounds, and nothing keeps their records disjoint.
+        PlanError: the course prices too few rounds, without disjoint records.
         MissingExtraError: a round's package is not installed; nothing is spent then.
 
     Example:
@@ -66,12 +65,13 @@ def spend(
 def authorize(course: Course, plan: Plan, releases: Releases, ledger: Ledger, entry: Spend) -> RoundCharge:
     """Verify that a plan is the course's next (:func:`privstats.course.verify_next`), and return its round's charge.
 
+    No call marks anything; ``session`` marks the round.
+
     Args:
-        course, plan, releases: as in :func:`privstats.course.verify_next`.
-        ledger, entry: the ledger, and :func:`spend`'s entry for the course.
+        entry: returned by :func:`spend` for the course.
 
     Raises:
-        PlanError: ``plan`` is not the next. No call marks anything; ``session`` marks the round.
+        PlanError: ``plan`` is not the next.
         LedgerError: the entry is another course's, or the course is a stream.
 
     Example:

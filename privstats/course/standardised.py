@@ -40,13 +40,12 @@ class Standardised(Planned):
     """Means and squares of columns and target, then the plan's sums of rows in ranges that follow from them.
 
     A column is centred by its mean and divided by three deviations. The target is clipped at three or more deviations,
-    more for many records, and the clip norm fits such rows. These public maps keep coefficients per unit of the
-    original columns (:func:`~privstats.inference.ols`). No range is wider than the plan's. Where noise hides a spread,
-    its range is too wide, which costs width and no validity.
+    and the clip norm fits such rows. These public maps keep coefficients per unit of the original columns
+    (:func:`~privstats.inference.ols`). No range is wider than the plan's. Where noise hides a spread, its range is too
+    wide, which costs width and no validity.
 
     Args:
-        plan: the second plan in public ranges: of a ``RidgeSchema`` of numbers with a transform that ends in
-            ``ConstantFeature``.
+        plan: the second plan in public ranges: of a ``RidgeSchema`` of numbers with a last ``ConstantFeature``.
         share: the first session's part of mu^2, from .01 to .5.
         promise: for files and audits.
 
@@ -195,7 +194,6 @@ def ranges(G: Array, q: float, sigmas: tuple[float, float], constant: float, bou
         G: products of the columns, the constant last, ``(p + 1, p + 1)``.
         q: sum of squared targets.
         sigmas: noise SDs of G's diagonal and of q.
-        constant: the constant's value.
         bounds: the public clip norm and target bound.
 
     Example:

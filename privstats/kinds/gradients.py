@@ -210,7 +210,6 @@ def measured_gradients(
     """Return the exact sums of a round.
 
     Args:
-        schema, X, y, progress: as in ``measure``.
         values: published and admitted.
         kept: cache of mapped rows, updated here.
 

@@ -215,8 +215,6 @@ def direction(blocks: Sequence[Block], classes: int, features: int, start: Value
 
     Args:
         blocks: all rows of the party, in steps of 2**-16.
-        classes: C.
-        features: d.
         start: initial weights ``(C, d)``, truncated to about 2**10 for rows of norm 1; None: zero.
 
     Raises:
@@ -240,7 +238,6 @@ def direction(blocks: Sequence[Block], classes: int, features: int, start: Value
 
 
 def _gradient(blocks: Sequence[Block], weights: NDArray[np.float64], exponent: int) -> NDArray[np.int64]:
-    """``(P - Y)'X`` in steps of 2**-20, exact."""
     total = moments.grid.ExactSum(weights.shape, 1 << (ROW_BITS + moments.gradient_map.PROBABILITY_BITS))
     for rows, labels in _wide(blocks):
         p = moments.gradient_map.probabilities(rows @ weights.T, exponent)
@@ -329,8 +326,7 @@ def shortened(ray: NDArray[np.int64], steps: int) -> NDArray[np.int64]:
     """Clip an integer ray to the length ``steps``, truncated toward zero.
 
     Guarantee:
-        ``sum out**2 <= steps**2`` holds exactly, for entries of at most ``steps <= 2**20``. With t = floor(2**32 steps
-        / |ray|) an entry becomes at most ``|v| t / 2**32``.
+        ``sum out**2 <= steps**2`` holds exactly, for entries of at most ``steps <= 2**20``.
     """
     square = _squared_length(ray)
     if square <= steps**2:

@@ -232,8 +232,8 @@ def _square(schema: RidgeSchema, weights: Mapping[str, float], adjacency: Adjace
 def _replaced(gram: float, cross: float, energy: float) -> float:
     """Return max over c, t in [0, 1] of 2 gram (1 - c^2) + cross (1 + t^2 + 2 c t) + energy (1 - t^2)^2.
 
-    c is the cosine of a and a', t the length of b' (opposed to b) over Y. For c inside (0, 1) the maximum over c is
-    convex in t^2, so t is 0 or 1; for c = 1 it is the smaller root of 2 energy t (1 - t) = cross.
+    c is the cosine of a and a', t the length of b' (opposed to b) over Y. For c inside (0, 1) the maximum is convex in
+    t^2, so t is 0 or 1; for c = 1 it is the smaller root of 2 energy t (1 - t) = cross.
     """
     lengths = [0.0, 1.0]
     if energy > 2 * cross:

@@ -55,7 +55,7 @@ class ScoringSchema(Schema):
 
     Two classes have one table: label by the second class's score; the score's half determines the predicted class. More
     classes have two: label by predicted class, and correctness by the predicted class's score. ``by_class`` adds each
-    class's membership by score (one-vs-rest curves).
+    class's membership by score.
 
     Guarantee:
         Unit: one record. Every record counts 1 in exactly one cell of each of J tables, for any head and any other
@@ -74,9 +74,8 @@ class ScoringSchema(Schema):
             largest other.
         reach: margin bins cover -reach..reach; outer bins hold the rest.
         by_class: add a table per class, for three or more.
-        cuts: for two classes: ``score_bins - 1`` rising, public inner edges of the probability, including one half;
-            None: equal widths.
-        transform, class_names, feature_names: the head's, as in :class:`ClassSchema`.
+        cuts: for two classes: ``score_bins - 1`` rising, public inner edges, including one half; None: equal widths.
+        transform, class_names, feature_names: the head's.
 
     Example:
         >>> y = np.arange(400) % 2
@@ -332,7 +331,6 @@ def cells_of_scores(
     """Return the cell of every record in every table, ``(n,)`` each.
 
     Args:
-        schema: defines the tables.
         scores, shares: ``(n, C)``, :data:`Said`.
         labels: ``(n,)``, 0..C-1.
 

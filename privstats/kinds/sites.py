@@ -58,7 +58,7 @@ class SitesSchema(Schema):
         Unit: one record, or a client of at most ``max_records_per_client``. The noise is calibrated to the largest move
         of ``(N, Q)`` by a record of a site of any size: 4 R^2 per pull under add-remove, sqrt 2 times that under
         replace-one, truncation included (``dp.joint_mu``, docs/sensitivity.md). Without DP the exact sums over few
-        sites reveal the sites: a counting rule, no proof, refuses a plan with too few for its pulls.
+        sites reveal the sites: a counting rule, no proof, refuses a plan with too few.
 
     Args:
         features: columns after the transform *and* the target, at least 2.
@@ -218,7 +218,7 @@ class SiteMoments(Moments):
 def site_moments(
     schema: SitesSchema, records: int, total: NDArray[Any], second: NDArray[Any], report: ClipReport | None = None
 ) -> SiteMoments:
-    """Return a site's moments from exact count, sum ``(p,)`` and second moment ``(p, p)`` in grid steps."""
+    """Return a site's moments from count, sum ``(p,)`` and second moment ``(p, p)`` in grid steps."""
     Q = np.zeros((schema.sizes["pull"], schema.features, schema.features), np.int64)
     for place, pull in enumerate(schema.pulls):
         Q[place] = less_mean(second, total, records + Fraction(pull))

@@ -173,10 +173,7 @@ class RealWithinMoments(RealMoments):
         return means
 
     def equivalent(self) -> RealClassMoments:
-        """Return plain N, A, B with equal counts, class means and within-class scatter.
-
-        The client's offset removes the means' common shift at prediction.
-        """
+        """Return plain N, A, B with equal counts, class means and within-class scatter."""
         means, n = self.means, np.maximum(self.N, 0.0)
         product = self.A.T @ means
         scatter = self.B - (product + product.T) / 2
@@ -186,8 +183,6 @@ class RealWithinMoments(RealMoments):
 @dataclass(frozen=True, eq=False, repr=False)
 class WithinMoments(Moments):
     """Exact within-client moments, int64: N in records, L in 1 / ``COUNT_SCALE`` records, A and B in grid steps.
-
-    Measure each client's records at once.
 
     Attributes:
         N, L, A, B: as in :class:`RealWithinMoments`.
@@ -223,10 +218,10 @@ def within_moments(schema: WithinSchema, plain: ClassMoments) -> WithinMoments:
     """Compute ``Q = sum z z' - (sum z)(sum z)' / (n + lambda)`` of one client, truncated toward zero.
 
     For ``lambda = 0``, a common shift of all rows by a grid vector leaves Q equal bit for bit. Products exceed 2**63,
-    so all is in Python integers. Truncation adds at most one step per entry to the distance of two data sets.
+    hence Python integers. Truncation adds at most one step per entry to the distance of two data sets.
 
     Args:
-        schema: has lambda, ``pull``; beyond ``n_max`` records lambda is ``lambda n / n_max``.
+        schema: has lambda, ``pull``; beyond ``n_max`` records it is ``lambda n / n_max``.
         plain: N, A and B of *all* records of the client.
     """
     N, A, B, records = plain.N, plain.A, np.asarray(plain.B), plain.records

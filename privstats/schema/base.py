@@ -1,11 +1,10 @@
 """Define the base of all kinds of schema: its statistics, their scales and bounds, and a plan's requirements.
 
-Layout, noise and wire are derived from a table of :class:`Statistic` rows alone; a kind adds its sums and joint
-sensitivity. Off-diagonal noise has 1/sqrt 2 of the standard deviation, so diagonal and strict upper triangle of a
-symmetric block are separate segments. B and D are sums of entries of S, so S replaces them. Counts have 2^12 grid steps
-per record, so that noise spans many steps. Their ring holds all honest clients' records (each at most ``max_records``),
-so counts never wrap; noisy counts above the plan's limit are refused. Other segments are sized for the largest sum that
-passes; ridge sums, without counts, for every client at its limit.
+Layout, noise and wire follow from :class:`Statistic` rows. Off-diagonal noise has 1/sqrt 2 of the standard deviation,
+so a symmetric block's diagonal and strict upper triangle are separate segments. Counts have 2^12 grid steps per record,
+so that noise spans many steps. Their ring holds all honest clients' records (each at most ``max_records``), so counts
+never wrap; noisy counts above the plan's limit are refused. Other segments are sized for the largest sum that passes;
+ridge sums, without counts, for every client at its limit.
 """
 
 from __future__ import annotations
@@ -38,14 +37,14 @@ class Statistic:
     """One kind of sum over records.
 
     Attributes:
-        letter: its name in schemas, plans and releases.
+        letter: name in schemas, plans and releases.
         cells: partition into blocks: per ``"class"``, ``"fold"``, ``"cell"`` of count tables, ``"pull"`` or site group,
             ``"block"`` of records, or one ``"pooled"`` block.
-        axes: the axes of a block.
-        powers: degree in the entries of the feature vector and of the target vector.
-        symmetric: a block is a symmetric matrix; diagonal and strict upper triangle are sent.
+        axes: axes of a block.
+        powers: degrees in the feature and target vectors' entries.
+        symmetric: only diagonal and strict upper triangle are sent.
         share: default part of mu^2; None: an equal part of the remainder.
-        implied_by: letter of a statistic that contains this one, which is then never sent.
+        implied_by: letter of a statistic that contains this one.
         meaning: phrase for data owners, specific to the table.
         divided: exact sums are quotients, stored in wire steps.
     """
@@ -184,12 +183,12 @@ class Schema(ABC):
         @property
         @abstractmethod
         def grid_bits(self) -> int:
-            """f; a vector of norm R is 2**f grid steps long."""
+            """f: a vector of norm R has 2**f steps."""
 
         @property
         @abstractmethod
         def nonnegative(self) -> bool:
-            """Whether features are known to be >= 0."""
+            """Whether features are >= 0."""
 
         @property
         @abstractmethod
@@ -305,7 +304,7 @@ class Schema(ABC):
         """Refuse published values that a measurement could not read.
 
         Raises:
-            PlanError: a value is missing, unknown or misshaped; kinds add bounds.
+            PlanError: a missing, unknown or misshaped value.
         """
         result = {name: value.integers.shape for name, value in values.items()}
         if result != dict(self.needs):

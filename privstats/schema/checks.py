@@ -131,7 +131,7 @@ def checked_class_names(names: Any, classes: int) -> tuple[str, ...] | None:
 
 
 def check_coarseness(field: str, columns: int, grid_bits: int) -> None:
-    """Refuse a grid whose rounding, up to sqrt(columns)/2 steps, exceeds the clip norm."""
+    """Refuse a grid on which rounding, up to sqrt(columns)/2 steps, exceeds the clip norm."""
     coarse = math.sqrt(columns) / 2
     if coarse >= 1 << grid_bits:
         raise SchemaError(

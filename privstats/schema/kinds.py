@@ -29,23 +29,23 @@ class Kind:
 
     Attributes:
         schema: class of its schemas.
-        moments: container of the exact sums.
-        units: container of the sums in real units.
+        moments: container of exact sums.
+        units: container of real-unit sums.
         measure: computes moments from schema, X, y, published values, progress.
         square: computes mu^2 of one record from schema, weights, adjacency; None: no promise.
         proved: letters that ``square`` covers; others would count as free.
         worst: builds two data sets that attain ``square``; None: no certificate.
-        client_square: computes mu^2 of one client from its record count; None: as for any records.
-        unsigned: returns letters whose entries are never negative.
-        nearer: whether two records are closer than arbitrary vectors of their lengths.
-        beside: argument next to the rows: ``"labels"``, ``"targets"``, ``"unread"``; None: as ``rows`` requires.
+        client_square: computes mu^2 of one client; None: as for any records.
+        unsigned: letters with entries that are never negative.
+        nearer: whether records are closer than arbitrary vectors of their lengths.
+        beside: argument next to the rows: ``"labels"``, ``"targets"``, ``"unread"``.
         stays: an unreadable record counts as zeros: the number of records is public.
-        readable: ``measure`` on readable records, and the others; None: batchwise ``measure``.
+        readable: ``measure`` that excludes unreadable records; None: batchwise ``measure``.
         terms: each record's contribution; None: no promise per person.
         terms_of_readable: readable records' contributions.
         in_batches: whether records may come in batches.
         named: columns read by name, without targets.
-        again: ``measure`` with results from an earlier round; None: nothing stored.
+        again: ``measure`` with an earlier round's results, if any.
 
     Example:
         >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)
@@ -172,15 +172,10 @@ def predicted(schema: Schema) -> Predicted:
 
 
 def row_of(rows: Mapping[str, _Row], schema: Schema, what: str) -> _Row:
-    """Return the row of exactly this schema's kind.
-
-    Args:
-        rows: by the kind's task.
-        schema: of any kind.
-        what: a row's description, for the message.
+    """Return the row of exactly this schema's kind, from rows by task.
 
     Raises:
-        SchemaError: the kind has no row.
+        SchemaError: the kind has no row; the message names ``what``.
 
     Example:
         >>> from privstats.schema import row_of
@@ -197,12 +192,7 @@ def row_of(rows: Mapping[str, _Row], schema: Schema, what: str) -> _Row:
 
 
 def narrowed(schema: Schema, kind: type[_Any], refusal: Exception) -> _Any:
-    """Return the schema if it is of this kind, else raise.
-
-    Args:
-        schema: of any kind.
-        kind: the required one.
-        refusal: raised for other kinds.
+    """Return the schema if it is of this kind, else raise ``refusal``.
 
     Example:
         >>> from privstats.schema import narrowed
@@ -217,12 +207,8 @@ def narrowed(schema: Schema, kind: type[_Any], refusal: Exception) -> _Any:
 def require_schema(schema: object, call: str | None = None) -> None:
     """Refuse a value that is no schema, such as records or a plan.
 
-    Args:
-        schema: the value to check.
-        call: the intended call, for the message.
-
     Raises:
-        SchemaError: with the intended call.
+        SchemaError: with the intended ``call``.
 
     Example:
         >>> ps.schema.require_schema(ps.ClassSchema(2, 2, "NA", clip_norm=1.0)) is None

@@ -1,13 +1,12 @@
 """Load models of rounds from other packages by name, such as ``"mlp/64"``.
 
-A :class:`Module` replaces the linear softmax of gradient rounds. The plan names it KIND/SIZE; the package that
-announces KIND under the entry points ``privstats.modules`` defines it. Readers need that package, measuring parties
-also its ``packages``.
+A :class:`Module` replaces the linear softmax of gradient rounds. The entry points ``privstats.modules`` announce its
+KIND. Readers of a plan KIND/SIZE need its package, measuring parties also its ``packages``.
 
 A round's bound rests on one condition: a record's contribution is a function of that record and the published values
-alone, to the last bit, for any batch. This excludes layers that mix rows, and float sums whose order depends on the
-batch. The library cannot verify the condition; ``testing.check_module`` searches for violations. The library counts as
-zero any row that is not integer, or longer than the norm.
+alone, to the last bit, for any batch. This excludes layers that mix rows, and float sums with a batch-dependent order.
+The library cannot verify the condition (``testing.check_module`` searches for violations), but counts rows that are not
+integer or too long as zero.
 """
 
 from __future__ import annotations
@@ -72,8 +71,6 @@ class Module(ABC):
     ) -> tuple[Whole, Whole]:
         """Return each record's clipped cross-entropy gradient by all weights, and kappa.
 
-        ``q = min(1, norm / |g|)``.
-
         Args:
             units: integer rows u in steps of 2**-f, ``(n, d + 1)``, at most 2**f long.
             labels: ``(n,)``, 0..classes-1.
@@ -83,8 +80,8 @@ class Module(ABC):
             grid_bits: f.
 
         Returns:
-            ``q g`` in units of norm and steps of 2**-2f, ``(n, P)``, and ``q (1 - |p|^2)`` of the probabilities p in
-            steps of 2**-f, ``(n,)``: integers in float64, truncated toward zero.
+            With ``q = min(1, norm / |g|)``, ``q g`` in units of norm and steps of 2**-2f, ``(n, P)``, and ``q (1 -
+            |p|^2)`` of the probabilities p in steps of 2**-f, ``(n,)``: integers in float64, truncated toward zero.
         """
 
     @abstractmethod
@@ -107,9 +104,9 @@ class Module(ABC):
 
     @abstractmethod
     def rule(self, whitening: SoftmaxWhitening, state: Any, shift: NDArray[np.float64]) -> Any:
-        """Return a state's rule for rows of norm 1, class k's scores raised by ``shift[k]``.
+        """Return a state's ``privstats.heads.rules.Rule``, class k's scores raised by ``shift[k]``.
 
-        It is a ``privstats.heads.rules.Rule``, announced under ``privstats.rules`` by its ``kind``.
+        Files of heads find it under ``privstats.rules`` by its ``kind``.
         """
 
 
@@ -168,8 +165,6 @@ def checked_gradients(
     """Return each record's gradient, ``(n, P)``, and kappa, ``(n,)``, within the schema's bounds.
 
     Args:
-        schema: gradient rounds with ``module``.
-        module: the module.
         units: integer rows u, ``(n, d + 1)``, at most 2**f long.
         labels: ``(n,)``, 0..C-1.
         weights: admitted published values.

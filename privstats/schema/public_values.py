@@ -43,7 +43,7 @@ class Values:
         exponent: binary digits after the point, -256 to 256.
 
     Raises:
-        PlanError: not integers, over 2**26 of them, one beyond 2**53, or a bad exponent.
+        PlanError: over 2**26 entries, one beyond 2**53, or a bad exponent.
 
     Example:
         >>> from privstats.schema.public_values import Values
@@ -195,10 +195,9 @@ class Published:
         return replace(self, values=values)
 
     def save(self, path: PathLike, signer: Signer | None = None) -> None:
-        """Write the values into a file next to the plan's.
+        """Write the values into a file; :func:`beside` returns where ``Plan.read`` looks.
 
         Args:
-            path: :func:`beside` returns where ``Plan.read`` looks.
             signer: an Ed25519 private key, or its 32 bytes.
 
         Raises:
@@ -210,11 +209,7 @@ class Published:
         FORMAT.write(path, content_of(self), signer)
 
     def encode(self) -> bytes:
-        """Return the unsigned file of :meth:`save`.
-
-        Raises:
-            PlanError: only the digest is known.
-        """
+        """Return the unsigned file of :meth:`save`."""
         from privstats.schema.published_file import FORMAT, content_of
 
         return FORMAT.encode(content_of(self))

@@ -24,11 +24,7 @@ _MAP_EXPONENTS = range(-64, 129)
 
 
 def settle_round(schema: Any) -> None:
-    """Check and store the fields that all rounds share.
-
-    Raises:
-        SchemaError: a field is invalid.
-    """
+    """Check and store the fields that all rounds share."""
     settle(schema, **checked_vectors(schema))
     settle(schema, expected_records=as_int("expected_records", schema.expected_records, 1, "write down how many"))
     settle(schema, course_mu=size("course_mu", schema.course_mu, "take it from the course"))
@@ -47,11 +43,7 @@ def check_exact(schema: Schema) -> None:
 
 
 def settle_classes(schema: Any) -> None:
-    """Check and store ``classes`` and ``class_names``.
-
-    Raises:
-        SchemaError: a field is invalid.
-    """
+    """Check and store ``classes`` and ``class_names``."""
     settle(schema, classes=as_int("classes", schema.classes, 2, "one class has nothing to separate: give two or more"))
     if schema.classes > _MOST_CLASSES:
         raise SchemaError(f"classes must be at most {_MOST_CLASSES}, got {schema.classes}; merge some")
@@ -87,9 +79,6 @@ def check_widths(values: Mapping[str, Values], weights: range = _WEIGHT_EXPONENT
     Args:
         values: by name; M is a map, others are weights.
         weights: allowed exponents of weights.
-
-    Raises:
-        PlanError: naming the value.
     """
     most = 1 << (VALUE_BITS - 1)
     for name, value in values.items():

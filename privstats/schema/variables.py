@@ -20,15 +20,13 @@ _OPEN = ("both", "above", "below", "none")
 class Bins:
     """A numeric variable in bins with public edges; open outer bins count values beyond them.
 
-    For times pass ``open="above"``: then a code such as -9 has no cell.
-
     Args:
         name: the column's name.
         edges: at least three finite numbers in increasing order.
         closed: the bin end that belongs to it, ``"left"``: low <= value < high; or ``"right"``.
         missing: whether missing values (None, NaN, a blank, ``"NA"``) count in a separate cell.
-        open: outer bins that include values beyond their edge: ``"both"``, ``"above"``, ``"below"`` or ``"none"``. An
-            outer edge itself belongs to its bin. A record without a cell is refused or excluded: ``measure(...,
+        open: outer bins that include values beyond their edge: ``"both"``, ``"above"`` (for times: a code -9 has no
+            cell), ``"below"`` or ``"none"``. A record without a cell is refused or excluded: ``measure(...,
             unreadable=...)``.
 
     Example:

@@ -72,8 +72,8 @@ def rows_of(table: tuple[Statistic, ...], names: tuple[str, ...], apart: str) ->
 
     Args:
         table: one outcome's statistics, influence values last.
-        names: outcomes, which divide the share; empty: one unnamed outcome.
-        apart: what divides the records; empty: nothing.
+        names: outcomes, which divide the share.
+        apart: what divides the records, if anything.
     """
     *counts, influence = table
     share = None if influence.share is None else influence.share / max(len(names), 1)
@@ -108,11 +108,7 @@ def with_excluded(table: tuple[Statistic, ...]) -> tuple[Statistic, ...]:
 
 
 def checked_outcomes(names: Any) -> tuple[str, ...] | None:
-    """Return the outcomes' names.
-
-    Raises:
-        SchemaError: more than the available letters.
-    """
+    """Return the outcomes' names."""
     checked = checked_names("outcome_names", names)
     if checked is not None and not 1 <= len(checked) <= len(INFLUENCES):
         raise SchemaError(
@@ -131,11 +127,7 @@ def checked_site_groups(groups: Any, subgroups: object) -> int | None:
 
 
 def checked_subgroups(variables: Any) -> tuple[Variable, ...] | None:
-    """Return variables that put every record into one subgroup.
-
-    Raises:
-        SchemaError: a record may have no subgroup, or subgroups are too many.
-    """
+    """Return variables that put every record into one subgroup."""
     if variables is None:
         return None
     if not isinstance(variables, tuple | list) or not variables:

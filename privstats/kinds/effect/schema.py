@@ -56,16 +56,15 @@ class EffectSchema(Schema):
     published lines at x, truncated to the range, and p the ``probability`` of a trial or the published propensity. The
     record's influence is ``m_1 - m_0 + a (y - m_1) / p - (1 - a)(y - m_0) / (1 - p)`` minus the published guess of the
     effect. Divided by its maximum C, which follows from public caps, it is t in -1..1. The record adds 1 to N, ``(t, 1
-    - t^2)`` to e, and its weight to W where the treatment was not randomised. The square costs no further budget
-    (docs/sensitivity.md).
+    - t^2)`` to e, and its weight to W if not randomised. The square costs no further budget (docs/sensitivity.md).
 
     Outcomes have the letters e, f, g and so on. Subgroups have separate sums with full noise and cost no budget.
 
     Args:
         features: twice the number of columns after the transform, which ends in ``ConstantFeature`` and ``ByArm``.
         clip_norm: R, the norm to which rows are clipped.
-        outcome: the public range of y, (low, high), to which all outcomes are truncated.
-        outcome_names: names of up to eight columns of y; None: one outcome.
+        outcome: the public range (low, high), to which all outcomes are truncated.
+        outcome_names: up to eight columns of y; None: one outcome.
         subgroups: columns that divide the records, crossed into up to 64 subgroups: ``Categories`` of codes, or
             ``Bins`` that cover every value.
         groups: F, 6 to 64, to test whether effects differ between sites; a site's group is its roster index modulo F.
@@ -77,11 +76,9 @@ class EffectSchema(Schema):
         left_out: ``"counted"``: unreadable records are counted with noise, by arm and by outcome or column, at no
             further price (CONSORT 13b).
         balance: the last session's budget part for the columns' balance, .05 to .5.
-        estimand: ``"ate"`` the mean effect; if not randomised also ``"att"``, of the treated, or ``"overlap"``,
-            weighted by p (1 - p).
-        trim: if not randomised, .02 to .4: records with a published propensity below it (not for ``"att"``) or above 1
-            minus it are excluded. With ``missing``, .2 to .8: the smallest published probability of being observed, in
-            either arm.
+        estimand: ``"ate"``; if not randomised also ``"att"``, of the treated, or ``"overlap"``, weighted by p (1 - p).
+        trim: if not randomised, .02 to .4: excludes published propensities below it (not for ``"att"``) or above 1
+            minus it. With ``missing``, .2 to .8: the smallest published probability of being observed, in either arm.
         grid_bits: f; t has 2**f steps per 1.
         transform, feature_names: as in :class:`ClassSchema`; the arm is an input column.
 
@@ -306,7 +303,7 @@ class EffectSchema(Schema):
 
     @property
     def deepest(self) -> int:
-        """Depth below 0 of a ratio's untreated influence, in steps of its maximum."""
+        """A ratio's lowest untreated influence, in steps of its maximum."""
         return math.floor(self.probabilities[-1] * self.steps)
 
     @property
@@ -319,7 +316,7 @@ class EffectSchema(Schema):
 
     @property
     def largest_weight(self) -> float:
-        """Unit of W: a record's largest weight, or contribution to a ratio's denominator."""
+        """Largest weight of a record, or its contribution to a ratio's denominator."""
         of_weights = 0.25 if self.estimand == "overlap" else 1.0
         return 1 / self.least_chances[1] if self.measure else of_weights
 

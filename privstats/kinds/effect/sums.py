@@ -308,9 +308,9 @@ def _square(schema: EffectSchema, weights: Mapping[str, float], adjacency: Adjac
     """Return mu^2 of one record, for any published values.
 
     In one block, a record adds 1 to N, at most 1 to W, ``(t, 1 - t^2)`` with |t| <= 1 per outcome, and a row of norm at
-    most 1 to b. ``t^2 + (1 - t^2)^2 = 1 - t^2 (1 - t^2) <= 1``; for two records of one block ``(t - t')^2 (1 + (t +
-    t')^2) <= 4``, attained at t = 1 and t' = -1. An exchange with an excluded record moves N too, and O by 1 if
-    counted. Two blocks move every sum twice; two counted exclusions are sqrt 2 apart (docs/sensitivity.md).
+    most 1 to b. ``t^2 + (1 - t^2)^2 <= 1``; for two records of one block ``(t - t')^2 (1 + (t + t')^2) <= 4``, attained
+    at t = 1 and t' = -1. An exchange with an excluded record moves N too, and O by 1 if counted. Two blocks move every
+    sum twice; two counted exclusions are sqrt 2 apart (docs/sensitivity.md).
     """
     weight, influence = weights.get("W", 0.0), sum(weights.get(letter, 0.0) for letter in f"b{INFLUENCES}")
     alone, left_out = weights.get("N", 0.0) + weight + influence, weights.get("O", 0.0)
