@@ -203,11 +203,7 @@ def private_releases(
 
 
 def single_party_plan(schema: Schema, privacy: Privacy, *, max_records: int | None = None, min_count: int = 0) -> Plan:
-    """Return one party's plan; its cohort's two clients are fictitious.
-
-    Args:
-        schema, privacy, max_records, min_count: as in :func:`private_release`.
-    """
+    """Return one party's plan; its cohort's two clients are fictitious."""
     require_schema(schema, "private_release(schema, privacy, X, y, ledger=...)")
     _require_central(privacy)
     most = 1 << min(_MOST_RECORDS_BITS, _RING_BITS - 2 * schema.grid_bits) if max_records is None else max_records

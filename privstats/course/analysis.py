@@ -103,7 +103,7 @@ class Analysis:
 
     @property
     def content(self) -> bytes:
-        """The fields encoded for a digest."""
+        """The fields encoded unambiguously, for a digest."""
         return msgspec.json.encode(asdict(self), order="deterministic")
 
     def family(self, outcome: str, subgroup: str) -> str:

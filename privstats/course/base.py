@@ -86,8 +86,9 @@ class Course(Protocol):
 class DisjointRounds(Protocol):
     """A course with different records in its rounds, which together cost less than the sum of their mu^2.
 
-    Its one priced plan is every round's. Only a record registry keeps records disjoint: :func:`privstats.course.spend`
-    requires one in the ledger, and without one :func:`privstats.course.authorize` and ``Ledger.mark_started`` refuse.
+    Its one priced plan is every round's; no other course is priced so. Only a record registry keeps records disjoint:
+    :func:`privstats.course.spend` requires one in the ledger, and without one :func:`privstats.course.authorize` and
+    ``Ledger.mark_started`` refuse.
     """
 
     def multiplicity(self, adjacency: Adjacency) -> float:
@@ -249,7 +250,7 @@ def mu_of(plan: Plan) -> float:
 
 
 def history(releases: Releases) -> bytes:
-    """Return the SHA-256 of the releases, in order.
+    """Return the SHA-256 of the releases, in order, unambiguously encoded.
 
     Example:
         >>> len(ps.course.history([])), ps.course.history([]) == ps.course.history([None])

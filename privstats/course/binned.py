@@ -266,7 +266,7 @@ class Binned(Planned):
     ) -> None:
         """Refuse records before the first session that a later one would refuse: counts read no targets.
 
-        ``measured`` measures them on their machine.
+        ``measured`` can measure lazy data in place.
         """
         signs = self._cells.signs
         plan = _origin(self._behind(dict.fromkeys(self.columns, public_cuts(signs))))
@@ -313,7 +313,6 @@ def _count_plan(plan: Plan, edges: Grid, part: float) -> Plan:
 
 
 def _signal(plan: Plan, records: int, part: float) -> float:
-    """Return ``signal_to_noise`` at this part of the plan's mu^2."""
     edges = dict.fromkeys(open_cells(plan).open, (-1.0, 0.0, 1.0))  # any number of cells has the same noise
     noise = _count_plan(plan, edges, part * _USUAL.share / _USUAL.sessions).noise
     assert noise is not None  # noqa: S101  a plan without DP has been refused

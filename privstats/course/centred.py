@@ -199,19 +199,17 @@ class Centred(Planned):
     ) -> None:
         """Refuse records before the first session that the second would refuse: the mean reads no labels.
 
-        ``measured`` measures them on their machine.
+        ``measured`` can measure lazy data in place.
         """
         read: Any = replace(self.plan.schema, statistics="NA")  # type: ignore[type-var]
         measured(read, X, y, unreadable=unreadable)
 
 
 def _rest(calibrated: bool) -> float:
-    """Return the sums' part of mu^2."""
     return 1 - _MEAN_SHARE - (CALIBRATION_SHARE if calibrated else 0)
 
 
 def _obstacle(plan: Plan) -> str | None:
-    """Return why the sums cannot be calibrated, or None."""
     schema: Any = plan.schema
     if schema.statistics != "NAB":
         return (

@@ -52,10 +52,6 @@ def write(path: str | os.PathLike[str], course: Written) -> Path:
     Returns:
         The path of the origin's file.
 
-    Raises:
-        PlanError: the path is none.
-        PrivstatsError: a file cannot be written.
-
     Example:
         >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=ps.Cohort(2, 2, 10), privacy=ps.NoPrivacy())
         >>> ps.course.write("ward.toml", ps.Stream(plan, epochs=4)).name

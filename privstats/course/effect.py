@@ -323,7 +323,7 @@ class Effect(Planned):
     ) -> None:
         """Refuse records before the first session that a later one would refuse.
 
-        ``measured`` measures them on their machine.
+        ``measured`` can measure lazy data in place.
 
         Warns:
             UserWarning: twenty or more records of a trial are all in one arm; stays with the data holder.
@@ -415,6 +415,5 @@ def _summed(moments: Moments, letter: str) -> Any:
 
 
 def _last_part(schema: EffectSchema, share: float, retries: int) -> float:
-    """Return the part of mu^2 of the last session, and of every retry."""
     propensity = _PROPENSITY if schema.fits_propensity else 0.0
     return (1 - share - propensity) / (1 + retries)

@@ -208,7 +208,7 @@ class Hazard(Planned):
     ) -> None:
         """Refuse records before the counts that a round would refuse: counts do not read every column.
 
-        ``measured`` measures them on their machine.
+        ``measured`` can measure lazy data in place.
         """
         measured(self.schema, X, y, published=self.plan.published, unreadable=unreadable)
 
@@ -290,7 +290,6 @@ def _hazards_of(schema: HazardSchema, counts: Release) -> tuple[Array, Array]:
 
 
 def _hazards_in(schema: HazardSchema, by_event: Array, sigma: float) -> tuple[Array, Array]:
-    """Return one stratum's cumulative hazards from noisy counts ``(cells, events)``."""
     staying, events = np.cumsum(by_event.sum(axis=1)[::-1])[::-1][:-1], by_event[:-1, 1]
     of = schema.in_bin
     starts, within = np.searchsorted(of, np.arange(schema.periods)), float(np.bincount(of).max()) ** 0.5

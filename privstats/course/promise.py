@@ -28,7 +28,7 @@ def promised(plan: Plan) -> tuple[Privacy, float]:
     """Return a plan's promise and its noise's mu.
 
     Raises:
-        PlanError: the plan has no DP, or a pure epsilon, which no rounds divide.
+        PlanError: the plan has no DP, or a pure epsilon, which rounds cannot keep.
     """
     if plan.noise is not None and plan.noise.pure:
         raise PlanError("delta = 0 is offered for one release, and rounds compose in mu: give a delta above 0")

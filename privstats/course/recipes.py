@@ -392,7 +392,6 @@ def recipe_for(
 
     Args:
         first: the first release's plan, at any budget.
-        records, mu, rounds: as in :class:`~privstats.course.recipes.Recipe`.
         module: the module's name; None: a linear model.
         clip: norm of a linear softmax's residuals.
 
@@ -491,8 +490,8 @@ def _alone_mu(first: Plan, records: int) -> float:
 def total_mu(first: Plan, records: int, rounds: int) -> float:
     """Return mu of one record over a complete course that begins with this plan at the recipe's share.
 
-    Solves mu sqrt(share(mu)) = mu of the first release. Of two solutions (the share jumps down) the smaller is used; of
-    none (it jumps up), the jump, and the first release then has another share.
+    Solves mu sqrt(share(mu)) = mu of the first release. Of two solutions the smaller is used; without one, the jump of
+    the share.
     """
 
     def share(mu: float) -> float:

@@ -205,8 +205,7 @@ class Rounds(Planned):
     def next(self, releases: Releases) -> Plan | None:
         """Return the next plan, or None at the end or without the first release.
 
-        The end is T released rounds or a spent budget, then a tried calibration. A mean is tried once; a round without
-        a sum only counts.
+        The end is T released rounds or a spent budget, then a tried calibration. A mean is tried once.
         """
         if not releases:
             return self.first

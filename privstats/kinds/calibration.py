@@ -53,11 +53,12 @@ class CalibrationSchema(Round):
 
     Guarantee:
         Unit one record. ``p <= P_1 <= ... <= P_11 <= 1`` with ``p = floor(2^f / C) / 2^f`` holds in integers for
-        *every* record, M and W: the integers are made monotone after rounding. So the gains are nonnegative with sum at
-        most ``1 - P_1`` and squares at most ``(1 - P_1)^2``. Add-remove: ``|t|^2 <= ([right] - P_1)^2 + (1 - P_1)^2 <=
-        max(1, 2 (1 - p)^2)``. Replace-one: ``([right] - [right]' + P_1' - P_1)^2 + (1 - P_1)^2 + (1 - P_1')^2 <= (2 -
-        p)^2 + (1 - p)^2``: for nonnegative vectors the squared distance is at most the sum of squares, and the bound is
-        convex in P_1 and P_1', so largest where both are p or 1. Source: the library's own (docs/sensitivity.md).
+        *every* record, M and W: the largest of C probabilities is at least 1 / C and grows with the factor, and the
+        integers are made monotone after rounding. So the gains are nonnegative with sum at most ``1 - P_1`` and squares
+        at most ``(1 - P_1)^2``. Add-remove: ``|t|^2 <= ([right] - P_1)^2 + (1 - P_1)^2 <= max(1, 2 (1 - p)^2)``.
+        Replace-one: ``([right] - [right]' + P_1' - P_1)^2 + (1 - P_1)^2 + (1 - P_1')^2 <= (2 - p)^2 + (1 - p)^2``: for
+        nonnegative vectors the squared distance is at most the sum of squares, and the bound is convex in P_1 and P_1',
+        so largest where both are p or 1. Source: the library's own (docs/sensitivity.md).
 
     Args:
         features, classes, expected_records, course_mu, clip_norm, nonnegative, transform, class_names, feature_names:

@@ -60,7 +60,7 @@ class ClassSchema(Schema):
         nonnegative: features are known to be >= 0; negative entries are clipped to 0, and replace-one sensitivities are
             smaller.
         transform: public maps before clipping, in order (``privstats.transforms``).
-        class_names: public names of the classes, in order, which labels then are.
+        class_names: public names of classes 0..C-1; labels are then these texts.
         feature_names: input columns (before ``transform``), in the order to which a DataFrame is sorted; None: as
             given.
 
@@ -198,7 +198,6 @@ class ClassMoments(Moments):
     x^4 over clipped, rounded records (docs/moments.md).
 
     Attributes:
-        N, A, B, S, D, T, F: as in :class:`RealClassMoments`.
         clip_report: the clip's effect; stays with the client.
 
     Example:

@@ -1,7 +1,7 @@
 """Measure one client's records as a Gaussian, and its part in a barycentre round.
 
-Clients add, parts of a client do not. Counts and sums are exact; covariances and roots are float64, truncated toward
-zero so that no bound is exceeded.
+Sums add over clients, not over parts of a client. Counts and sums are exact; covariances and roots are float64,
+truncated toward zero so that no bound is exceeded.
 """
 
 from __future__ import annotations
@@ -64,18 +64,16 @@ _TOLERANCE = 2.0**-30  # of the largest value: the rounding error of published i
 class GaussianSchema(Schema):
     """Client Gaussians for SLOT-Align: ``(n, sum x, n Sigma)``, and in rounds ``(n, n (S^1/2 Sigma S^1/2)^1/2)``.
 
-    A course builds it (:class:`~privstats.course.Alignment`). Entries are bounded by n R^2 for every S; clients check
-    the published S before any record is read.
+    A course builds it (:class:`~privstats.course.Alignment`). Entries are bounded by n R^2 (R = ``clip_norm``) for
+    every S; clients check the published S before any record is read.
 
     Args:
-        features: dimension d of the clipped vectors (after ``transform``), at least 2.
-        clip_norm: R, the norm to which vectors are clipped.
         shrinkage: in [0, 1], the round covariance's weight; or ``"ledoit-wolf"``, computed from each client's records,
             which no promise can cover.
         rounds: T, 1 to 3, fixed from the start.
         reference: whether this is a round, which reads the published S, ``(d, d)``.
         among: for a round without noise: the clients of the first sum, in order; only their complete sum is unmasked.
-        grid_bits, nonnegative, transform, feature_names: as in :class:`ClassSchema`.
+        features, clip_norm, grid_bits, nonnegative, transform, feature_names: as in :class:`ClassSchema`.
 
     Example:
         >>> schema = ps.GaussianSchema(2, clip_norm=4.0, shrinkage=0.1, rounds=2)
@@ -360,8 +358,7 @@ def _on_grid(read: RidgeSchema, X: Any, records: int) -> Iterator[Array]:
 def _square(schema: GaussianSchema, weights: Mapping[str, float], adjacency: Adjacency) -> float:
     """Return one record's weight in its client's clip; no sensitivity, because no plan promises a record.
 
-    ||n Sigma|| <= n tr Sigma <= n R^2, and ||n M||^2 = n^2 tr(S Sigma) <= n^2 ||S|| tr Sigma <= (n R^2)^2 for every
-    admitted S. Shrinking keeps the trace.
+    ||n Sigma|| <= n R^2, and ||n M||^2 = n^2 tr(S Sigma) <= (n R^2)^2 for every admitted S.
     """
     if adjacency != "add-remove":
         raise PlanError("an alignment promises a client added or removed; take adjacency='add-remove'")

@@ -54,12 +54,12 @@ _MOST_MODULE_BITS = 13  # squared norms of 4**(2 f) are exact
 class GradientSchema(Round):
     """A gradient at published weights: g = sum r u', and kappa = sum k, one number.
 
-    For classes ``u = (sqrt(1 - a^2) Mx / |Mx|, a)``, ``p = softmax(W u)``, ``r = q (p - e_y)`` with ``q = min(1, c / |p
-    - e_y|)``, ``k = q (1 - |p|^2)``; g has shape ``(classes, features + 1)``. Without classes ``u = Mx``, clipped to
-    norm 1, ``r = clip(y - w'x, -c, c) / c`` and k = 1 if r was not clipped, else 0; g has shape ``(1, features)``. With
-    a module, g ``(1, P)`` is the sum of records' cross-entropy gradients by all P weights, clipped to
-    ``residual_norm``, and k as for classes. A record adds at most ``residual_norm`` to g and 0 <= k <= 1, for *every*
-    record and every M, W, w, c.
+    For classes ``u = (sqrt(1 - a^2) Mx / |Mx|, a)``, ``p = softmax(W u)``, ``r = q (p - e_y)`` with
+    ``q = min(1, c / |p - e_y|)``, ``k = q (1 - |p|^2)``; g has shape ``(classes, features + 1)``. Without classes
+    ``u = Mx``, clipped to norm 1, ``r = clip(y - w'x, -c, c) / c`` and k = 1 if r was not clipped, else 0; g has shape
+    ``(1, features)``. With a module, g ``(1, P)`` is the sum of records' cross-entropy gradients by all P weights,
+    clipped to ``residual_norm``, and k as for classes. A record adds at most ``residual_norm`` to g and 0 <= k <= 1,
+    for *every* record and every M, W, w, c.
 
     Args:
         features: dimension d of the rows (after ``transform``), at least 2.

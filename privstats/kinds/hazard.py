@@ -62,9 +62,9 @@ class HazardSchema(Round):
     P(event in bin j | at risk) = 1 - exp(-mu_j), mu_j = exp(w'u_j); u_j is a person's row with the constant in bin j's
     column. At risk in a bin, a person adds r u_j and v u_j u_j', with v = mu_j rho, ``rho = mu_j / (exp(mu_j) - 1)``,
     and r = rho at the event, else -mu_j. With continuous times, a person censored after the part f of a bin's hazard
-    (published clock c) adds ``r = -rho (exp(f mu_j) - 1)``, at most f mu_j long, and ``v = mu_j rho (1 - (1 - f) exp(f
-    mu_j))``. ``exp`` of a column's weight is its hazard ratio. A course builds the rounds
-    (:class:`~privstats.course.Hazard`).
+    (published clock c) adds ``r = -rho (exp(f mu_j) - 1)``, at most f mu_j long, and
+    ``v = mu_j rho (1 - (1 - f) exp(f mu_j))``. ``exp`` of a column's weight is its hazard ratio. A course builds the
+    rounds (:class:`~privstats.course.Hazard`).
 
     A person is censored before the first bin where the published cumulative hazard would pass 1. This depends on
     columns and weights alone, so the score stays unbiased.

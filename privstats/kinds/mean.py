@@ -35,7 +35,7 @@ class MeanSchema(Schema):
     Guarantee:
         Unit one record. A record adds an integer vector of norm at most R, so add-remove moves x by at most R, and
         replace-one by at most 2 R, or sqrt 2 R for nonnegative entries. All are attained. Source: the triangle
-        inequality; ``|x - x'|^2 <= |x|^2 + |x'|^2`` (docs/sensitivity.md).
+        inequality; ``|x - x'|^2 <= |x|^2 + |x'|^2`` for nonnegative entries (docs/sensitivity.md).
 
     Args:
         features, clip_norm, grid_bits, nonnegative, transform, feature_names: as in :class:`ClassSchema`.

@@ -41,7 +41,6 @@ class Number:
     cell.
 
     Args:
-        name: the column's name.
         low, high: public bounds in the column's unit.
         by: variables; each of their crossed cells has separate sums.
         missing: whether a missing value adds nothing and its record counts in a separate cell; otherwise it has no

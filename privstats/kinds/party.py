@@ -55,8 +55,8 @@ _UPDATE_TABLE: tuple[Statistic, ...] = (
 class PartySchema(Schema):
     """One direction of each party: P, the sum of ``V_k``, C x d numbers, in which every party weighs the same.
 
-    A party with rows X and one-hot labels Y descends from zero: thirty accelerated steps ``W += C / e (Y -
-    softmax(XW'))'X / n`` with ``e = sum |x|^2 / n`` (:func:`direction`), and sends W at length 1.
+    A party with rows X and one-hot labels Y descends from zero: thirty accelerated steps
+    ``W += C / e (Y - softmax(XW'))'X / n`` with ``e = sum |x|^2 / n`` (:func:`direction`), and sends W at length 1.
     ``heads.PartyDiscriminant`` reads the release. Rows are held in memory, four bytes a number.
 
     Guarantee:
@@ -131,7 +131,7 @@ class PartySchema(Schema):
         return by_letter(self.table, statistic)[0].scale(1.0, float(self.steps))
 
     def refusal(self, unit: str | None) -> str:
-        """Why no promise covers one record."""
+        """Return why no promise covers one record."""
         if unit != "record":
             return super().refusal(unit)
         return (
@@ -297,8 +297,8 @@ def measured_parties(
     """Compute one party's direction from all of its records; an update starts from the published W.
 
     Guarantee:
-        Unit: one party. ``|P|_F <= 2**grid_bits`` in integers, for any records and any float64 error; zeros for a party
-        without records, or with zero records.
+        Unit: one party. ``|P|_F <= 2**grid_bits`` in integers, for any records and any float64 error; zeros where the
+        records are absent or all 0.
     """
     grid = moments.grid.feature_grid(schema.rows)
     blocks, report = [], moments.clip_report.no_records(schema.features)
@@ -326,7 +326,8 @@ def shortened(ray: NDArray[np.int64], steps: int) -> NDArray[np.int64]:
     """Clip an integer ray to the length ``steps``, truncated toward zero.
 
     Guarantee:
-        ``sum out**2 <= steps**2`` holds exactly, for entries of at most ``steps <= 2**20``.
+        ``sum out**2 <= steps**2`` holds exactly, for entries of at most ``steps <= 2**20``. With t = floor(2**32 steps
+        / |ray|) an entry becomes at most ``|v| t / 2**32``.
     """
     square = _squared_length(ray)
     if square <= steps**2:

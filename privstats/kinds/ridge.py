@@ -54,9 +54,7 @@ class RidgeSchema(Schema):
         grid_bits: f, 2 to 20; vectors of norm R and targets of norm Y are 2**f grid steps long.
         folds: F, at most 64; every record is in one fold, so releases can choose the penalty. The sensitivity does not
             grow with F.
-        nonnegative: features are known to be >= 0.
-        transform: public maps of the features before clipping.
-        feature_names: input columns, as in :class:`ClassSchema`.
+        nonnegative, transform, feature_names: as in :class:`ClassSchema`, for the features.
         missing: ``"left out"``: a record without its one target adds nothing; None: it is unreadable.
 
     Example:
@@ -232,8 +230,8 @@ def _square(schema: RidgeSchema, weights: Mapping[str, float], adjacency: Adjace
 def _replaced(gram: float, cross: float, energy: float) -> float:
     """Return max over c, t in [0, 1] of 2 gram (1 - c^2) + cross (1 + t^2 + 2 c t) + energy (1 - t^2)^2.
 
-    c is the cosine of a and a', t the length of b' (opposed to b) over Y. For c inside (0, 1) the maximum is convex in
-    t^2, so t is 0 or 1; for c = 1 it is the smaller root of 2 energy t (1 - t) = cross.
+    c is the cosine of a and a', t the length of -b' over Y. The maximum has t = 0, t = 1 or the smaller root of 2
+    energy t (1 - t) = cross.
     """
     lengths = [0.0, 1.0]
     if energy > 2 * cross:

@@ -56,19 +56,18 @@ _MOST_FEATURES = 1 << 12  # products of 12 x 20 bits and their sums are exact in
 class ScoreSchema(Round):
     """Score and information of a generalised linear model at published weights w.
 
-    ``g = sum (y - m) u`` and ``H = sum v u u'`` over rows u of norm at most R: logistic ``m = 1 / (1 + exp(-w'u))``,
-    ``v = m (1 - m)``, y in {0, 1}; Poisson ``m = exp(w'u)``, at most Y, ``v = m``, y truncated to 0..Y. The bounds hold
-    for *every* w. A course builds the rounds (:class:`~privstats.course.Newton`).
+    ``g = sum (y - m) u`` and ``H = sum v u u'`` over rows u of norm at most R (``clip_norm``): logistic
+    ``m = 1 / (1 + exp(-w'u))``, ``v = m (1 - m)``, y in {0, 1}; Poisson ``m = exp(w'u)``, at most Y, ``v = m``, y
+    truncated to 0..Y. The bounds hold for *every* w. A course builds the rounds (:class:`~privstats.course.Newton`).
 
     Args:
-        features: dimension d of the rows (after ``transform``), at least 2.
-        clip_norm: R, the norm to which rows are clipped.
         family: ``"logistic"`` or ``"poisson"``.
         target_bound: Y, for Poisson.
         rate: a public guess of the mean outcome, to start from.
         outcomes: with rows by arm, the number of unread columns of y.
-        grid_bits, nonnegative, transform, feature_names: as in :class:`ClassSchema`. After ``ByArm`` the outcome is the
-            arm, u the row of either arm, and y adds nothing: a propensity of treatment (:class:`~privstats.Effect`).
+        features, clip_norm, grid_bits, nonnegative, transform, feature_names: as in :class:`ClassSchema`. After
+            ``ByArm`` the outcome is the arm, u the row of either arm, and y adds nothing: a propensity of treatment
+            (:class:`~privstats.Effect`).
         missing: ``"outcome"``: the outcome is whether y is present, u the full row, and y's value adds nothing: a
             propensity of being observed.
 
@@ -284,7 +283,6 @@ def _added(schema: ScoreSchema, rows: NDArray[Any], targets: NDArray[Any], w: Va
 def _mapped(
     schema: ScoreSchema, rows: NDArray[Any], targets: NDArray[Any], w: Values
 ) -> tuple[tuple[Whole, Whole, Whole], NDArray[np.bool_]]:
-    """Return u, r, a (zero if not finite) and the finite mask."""
     unit, outcomes, fine = _on_grid(schema, rows, targets)
     finite = fine.copy()
     mean = _means(schema, unit, w)
@@ -361,8 +359,7 @@ def _square(schema: ScoreSchema, weights: Mapping[str, float], adjacency: Adjace
 def _logistic(score: float, information: float) -> float:
     """Return max over p of score p^2 + information p^2 (1 - p)^2.
 
-    Inside, 1 + rho (1 - p)(1 - 2p) = 0, rho = information / score; the smaller root is the maximum. Up to rho = (11 + 5
-    sqrt 5) / 2 it is at p = 1.
+    It is at p = 1 or the smaller root of 1 + rho (1 - p)(1 - 2p) = 0, rho = information / score.
     """
     if score == 0:
         return information / 16

@@ -1,6 +1,6 @@
 """Sum second moments within sites, less the part that each site's own shrunk mean explains.
 
-The sums are a function of all records of one site, so they add over sites only.
+The sums add over sites only.
 """
 
 from __future__ import annotations
@@ -170,7 +170,7 @@ class RealSiteMoments(RealMoments):
 class SiteMoments(Moments):
     """Exact sums within sites, int64: N in records, Q in squared grid steps.
 
-    Measure each site's records at once; the sums are in group 0 (:meth:`for_client`).
+    Measure each site's records at once. Sums are in group 0 until :meth:`for_client`.
 
     Attributes:
         N, Q: as in :class:`RealSiteMoments`.
@@ -264,9 +264,8 @@ def _target(records: int, targets: Any) -> Any:
 def _square(schema: SitesSchema, weights: Mapping[str, float], adjacency: Adjacency) -> float:
     """Return mu^2 of one record of a site of any size, for every pull.
 
-    A record z moves Q by ``(n + lambda) / (n + 1 + lambda) (z - b)(z - b)'``, b the others' shrunk mean, of norm below
-    4 R^2. Two such positive matrices differ by at most sqrt 2 of that. Truncation adds less than one step to p^2
-    entries per truncated site (docs/sensitivity.md).
+    It moves Q by a positive matrix of norm below 4 R^2; two such differ by at most sqrt 2 of that. Truncation adds less
+    than one step to p^2 entries per truncated site (docs/sensitivity.md).
     """
     cut = schema.features / schema.scale**2
     count, moved = weights.get("N", 0.0), 4 * schema.clip_norm**2

@@ -1,6 +1,6 @@
 """Compute within-client moments of classes: a client's class moments less its own offset, in integers.
 
-They add over clients only. A client above ``n_max`` gets a larger lambda; a refusal would reveal its size.
+They are a function of all records of one client, so they add over clients only.
 """
 
 from __future__ import annotations
@@ -66,24 +66,22 @@ class WithinSchema(Schema):
 
     With ``z = (onehot(y), x)`` a client uploads ``Q = sum z z' - (sum z)(sum z)' / (n + lambda)`` in three blocks: L (C
     x C), A (C x d), B (d x d), and its counts N. Summed over clients they give the class means of least squares with
-    client effects, ``m = L^+ A``, and the scatter ``B - A' m``.
-
-    Prediction needs the local offset (``heads.Personal(head, offset=True)``). Record-level DP costs up to four times
-    the sensitivity of B (docs/alignment.md).
+    client effects, ``m = L^+ A``, and the scatter ``B - A' m``. Prediction needs the local offset
+    (``heads.Personal(head, offset=True)``). Record-level DP costs up to four times the sensitivity of B
+    (docs/alignment.md).
 
     Guarantee:
         Unit: one record, or a client of at most ``max_records_per_client``. The noise is calibrated to the largest move
         of ``(N, L, A, B)`` by a record of *any* client, above ``n_max`` or not, truncation included (``dp.joint_mu``,
-        docs/sensitivity.md); under replace-one mu^2 is up to four times that of add-remove.
+        docs/sensitivity.md); under replace-one mu^2 is up to four times that of add-remove. Nothing reveals whether a
+        client is above ``n_max``, and no client is refused for it.
 
     Args:
-        classes: number of classes C, at least 2; labels are 0..C-1.
-        features: dimension d of the clipped vectors, at least 2.
-        clip_norm: R, the norm to which vectors are clipped.
         pull: lambda, 0 to 1e9: how many records hold a client's offset at zero. 0 cancels offsets bit for bit.
-        n_max: public. A client of n > n_max records uses ``lambda n / n_max``, so its weight stays at ``n_max / (n_max
-            + lambda)``, to which noise is calibrated.
-        grid_bits, nonnegative, transform, class_names, feature_names: as in :class:`ClassSchema`.
+        n_max: public. A client of n > n_max records uses ``lambda n / n_max``, so its weight stays at
+            ``n_max / (n_max + lambda)``, to which noise is calibrated.
+        classes, features, clip_norm, grid_bits, nonnegative, transform, class_names, feature_names: as in
+            :class:`ClassSchema`.
 
     Example:
         >>> schema = ps.WithinSchema(2, 2, clip_norm=4.0, pull=0.0, n_max=100)
@@ -184,8 +182,9 @@ class RealWithinMoments(RealMoments):
 class WithinMoments(Moments):
     """Exact within-client moments, int64: N in records, L in 1 / ``COUNT_SCALE`` records, A and B in grid steps.
 
+    Shapes are those of :class:`RealWithinMoments`.
+
     Attributes:
-        N, L, A, B: as in :class:`RealWithinMoments`.
         clip_report: the clip's effect; stays with the client.
 
     Example:

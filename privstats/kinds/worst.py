@@ -28,7 +28,7 @@ _MOST = 1 << 61
 
 
 def many(schema: Schema) -> int:
-    """Return a record count that pins the mean while sums fit int64."""
+    """Return a number of records that dominates their mean, with sums that fit int64."""
     return min(_CROWD, _MOST // schema.steps**2)
 
 

@@ -44,7 +44,7 @@ class Statistic:
         powers: degrees in the feature and target vectors' entries.
         symmetric: only diagonal and strict upper triangle are sent.
         share: default part of mu^2; None: an equal part of the remainder.
-        implied_by: letter of a statistic that contains this one.
+        implied_by: letter of a statistic that determines this one, which is then unsent.
         meaning: phrase for data owners, specific to the table.
         divided: exact sums are quotients, stored in wire steps.
     """
@@ -221,7 +221,7 @@ class Schema(ABC):
         """Axis lengths and cell counts."""
 
     def refuses_persons(self, *, averaged: bool) -> str:  # noqa: ARG002  kinds read it
-        """Return why persons with several rows are refused, or ""."""
+        """Return why persons with several rows are refused, if so."""
         return self.no_persons
 
     def scale_of(self, statistic: str) -> float:
@@ -301,7 +301,7 @@ class Schema(ABC):
         return ()
 
     def check_values(self, values: Mapping[str, Values]) -> None:
-        """Refuse published values that a measurement could not read.
+        """Refuse, before any record is read, published values that do not fit.
 
         Raises:
             PlanError: a missing, unknown or misshaped value.
@@ -316,7 +316,7 @@ class Schema(ABC):
         return {}
 
     def refusal(self, unit: str | None) -> str:
-        """Return why no plan may promise this unit (None: no DP), or ""."""
+        """Return why no plan may promise this unit (None: no DP), if so."""
         return self.needs_privacy if unit is None else ""
 
     @property

@@ -1,12 +1,12 @@
 """Load models of rounds from other packages by name, such as ``"mlp/64"``.
 
-A :class:`Module` replaces the linear softmax of gradient rounds. The entry points ``privstats.modules`` announce its
-KIND. Readers of a plan KIND/SIZE need its package, measuring parties also its ``packages``.
+A :class:`Module` replaces the linear softmax of gradient rounds. Its KIND is an entry point of ``privstats.modules``.
+Readers of a plan need its package, measuring parties also its ``packages``.
 
 A round's bound rests on one condition: a record's contribution is a function of that record and the published values
 alone, to the last bit, for any batch. This excludes layers that mix rows, and float sums with a batch-dependent order.
-The library cannot verify the condition (``testing.check_module`` searches for violations), but counts rows that are not
-integer or too long as zero.
+The library cannot verify it (``testing.check_module`` searches for violations), but counts rows that are not integer or
+too long as zero.
 """
 
 from __future__ import annotations
@@ -75,13 +75,13 @@ class Module(ABC):
             units: integer rows u in steps of 2**-f, ``(n, d + 1)``, at most 2**f long.
             labels: ``(n,)``, 0..classes-1.
             weights: published, ``(P,)``.
-            classes: C.
             norm: the norm to which g is clipped.
             grid_bits: f.
 
         Returns:
-            With ``q = min(1, norm / |g|)``, ``q g`` in units of norm and steps of 2**-2f, ``(n, P)``, and ``q (1 -
-            |p|^2)`` of the probabilities p in steps of 2**-f, ``(n,)``: integers in float64, truncated toward zero.
+            With ``q = min(1, norm / |g|)``, ``q g`` in units of norm and steps of 2**-2f, ``(n, P)``, and
+            ``q (1 - |p|^2)`` of the probabilities p in steps of 2**-f, ``(n,)``: integers in float64, truncated toward
+            zero.
         """
 
     @abstractmethod

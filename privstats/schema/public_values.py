@@ -202,7 +202,6 @@ class Published:
 
         Raises:
             PlanError: only the digest is known, or the signer is no key.
-            PrivstatsError: the file cannot be written.
         """
         from privstats.schema.published_file import FORMAT, content_of
 
@@ -237,7 +236,7 @@ class Published:
 
 
 def digest_of(values: Mapping[str, Values]) -> str:
-    """Return the SHA-256 of names and values, in hex.
+    """Return the SHA-256 of names and values, unambiguously encoded, in hex.
 
     Example:
         >>> from privstats.schema.public_values import digest_of

@@ -40,11 +40,7 @@ def read(make: Callable[[str, Arrays], Published], path: PathLike, signed_by: Ve
 
 
 def content_of(published: Published) -> Content:
-    """Return the file content of published values.
-
-    Raises:
-        PlanError: only the digest is known.
-    """
+    """Return the file content of published values."""
     packed = {name: _Packed.of(value) for name, value in published.read().items()}
     manifest = _Manifest(published.after, {name: form for name, (form, _) in packed.items()})
     return Content(

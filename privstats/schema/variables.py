@@ -21,13 +21,12 @@ class Bins:
     """A numeric variable in bins with public edges; open outer bins count values beyond them.
 
     Args:
-        name: the column's name.
         edges: at least three finite numbers in increasing order.
         closed: the bin end that belongs to it, ``"left"``: low <= value < high; or ``"right"``.
         missing: whether missing values (None, NaN, a blank, ``"NA"``) count in a separate cell.
         open: outer bins that include values beyond their edge: ``"both"``, ``"above"`` (for times: a code -9 has no
-            cell), ``"below"`` or ``"none"``. A record without a cell is refused or excluded: ``measure(...,
-            unreadable=...)``.
+            cell), ``"below"`` or ``"none"``. A record without a cell is refused or excluded:
+            ``measure(..., unreadable=...)``.
 
     Example:
         >>> age = ps.Bins("age", (0, 40, 60, 120))

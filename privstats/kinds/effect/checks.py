@@ -156,7 +156,7 @@ def checked_range(value: object, field: str = "outcome") -> tuple[float, float]:
 
 
 def check_maps(schema: EffectSchema) -> None:
-    """Refuse a transform that does not end in a constant and ``ByArm``; mapped rows have none."""
+    """Refuse a transform that does not end in a constant and ``ByArm``."""
     match schema.transform:
         case ():
             return
@@ -169,7 +169,7 @@ def check_maps(schema: EffectSchema) -> None:
 
 
 def check_columns(schema: EffectSchema) -> None:
-    """Refuse subgroups by an unknown column, by one column twice, or by the treatment."""
+    """Refuse subgroups by an unknown or repeated column, or by the treatment."""
     names, last = schema.feature_names or (), schema.transform[-1] if schema.transform else None
     first: Any = schema.transform[0] if schema.transform else None
     levels = first if first is not None and first.kind == "levels" else None

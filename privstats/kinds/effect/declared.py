@@ -48,7 +48,6 @@ def _is_worded(declared: Any, most: float = math.inf) -> bool:
 
 
 def _levels_of(columns: Mapping[str, Any], treatment: str | Mapping[str, Any], outcome: Any) -> tuple[Levels, ...]:
-    """Return the map of declared texts, if any."""
     arm = {} if isinstance(treatment, str) else treatment
     two = isinstance(arm, Mapping) and all(_is_worded(each, 2) for each in arm.values())
     if not isinstance(arm, Mapping) or (arm == treatment and (len(arm) != 1 or not two)):
@@ -72,7 +71,6 @@ def _goals_of(outcome: Any) -> Mapping[str, Any]:
 
 
 def _shared_range(outcome: Any) -> tuple[Any, tuple[str, ...] | None]:
-    """Return the outcomes' one range, and their names if any."""
     if not isinstance(outcome, Mapping):
         return outcome, None
     for name, each in outcome.items():

@@ -1,7 +1,4 @@
-"""Define the fields, bounds and shapes of a treatment effect's sums.
-
-``sums`` maps records to integers; the course :class:`~privstats.course.Effect` publishes what it reads.
-"""
+"""Define the fields, bounds and shapes of a treatment effect's sums."""
 
 from __future__ import annotations
 
@@ -55,8 +52,9 @@ class EffectSchema(Schema):
     A record is x, an arm a in {0, 1} and an outcome y in a public range of half-width B. Let m_1 and m_0 be the
     published lines at x, truncated to the range, and p the ``probability`` of a trial or the published propensity. The
     record's influence is ``m_1 - m_0 + a (y - m_1) / p - (1 - a)(y - m_0) / (1 - p)`` minus the published guess of the
-    effect. Divided by its maximum C, which follows from public caps, it is t in -1..1. The record adds 1 to N, ``(t, 1
-    - t^2)`` to e, and its weight to W if not randomised. The square costs no further budget (docs/sensitivity.md).
+    effect. Divided by its maximum C, which follows from public caps, it is t in -1..1. The record adds 1 to N,
+    ``(t, 1 - t^2)`` to e, and its weight to W if not randomised. The square costs no further budget
+    (docs/sensitivity.md).
 
     Outcomes have the letters e, f, g and so on. Subgroups have separate sums with full noise and cost no budget.
 
@@ -170,8 +168,6 @@ class EffectSchema(Schema):
             treatment: name of the column of arms, 0 or 1; or ``{"arm": ("placebo", "drug")}``.
             outcome: the public range, or one equal range by name; two texts, ``{"recovered": ("no", "yes")}``, are 0
                 and 1.
-            probability, estimand, trim, grid_bits, subgroups, groups, measure, balance, missing, left_out: as in the
-                class.
             clip_norm: R; None: sqrt(columns + 1), which clips no record inside its ranges.
         """
         return cls(
@@ -229,7 +225,7 @@ class EffectSchema(Schema):
 
     @property
     def fits_propensity(self) -> bool:
-        """Whether a propensity is fitted first: of treatment, or of being observed."""
+        """Whether a propensity is fitted first."""
         return self.probability is None or self.missing is not None
 
     @property

@@ -48,8 +48,8 @@ RealEffectMoments = in_real_units("Effect", EffectSchema, "Ne", f"W{INFLUENCES[1
 class EffectMoments(Moments):
     """The exact sums on the grid: N, e int64 ``(2,)``, and W where it is sent.
 
-    Further outcomes have f, g and so on; subgroups come first, as blocks. Site groups are measured into group 0
-    (:meth:`for_client`).
+    Further outcomes have f, g and so on; subgroups come first, as blocks. With site groups, sums are in group 0 until
+    :meth:`for_client`.
 
     Attributes:
         records: number of measured records; None: unknown. Private, never sent.
@@ -124,9 +124,9 @@ class EffectMoments(Moments):
 
 @dataclass(frozen=True, eq=False)
 class Mapped:
-    """Records' contributions in steps: blocks ``(n,)``, weights, ``(t, s)`` by letter, weighted rows.
+    """Records' contributions in steps, ``(n, ...)``, with their blocks ``(n,)``.
 
-    Weights are ``(n,)``, or a ratio's ``(n, 2)``; ``(t, s)`` are ``(n, 2)``, and rows ``(n, d)``.
+    A weight is one number, or a ratio's two; ``(t, s)`` are by outcome letter; weighted rows exist for balance.
     """
 
     blocks: NDArray[np.intp]
@@ -146,14 +146,12 @@ def measured_effects(
     """Compute the exact sums over records.
 
     Guarantee:
-        Every record adds 1 to N, an integer from 0 to 2**f to W, and for each outcome integers (t, s) with ``t^2 + s^2
-        <= 4**f``, s computed from t, for all admitted values and any record; all in the one block that the record's own
-        values determine. A record outside the published population has W 0, t 0 and s 2**f.
+        Every record adds 1 to N, an integer from 0 to 2**f to W, and for each outcome integers (t, s) with
+        ``t^2 + s^2 <= 4**f``, s computed from t, for all admitted values and any record; all in the one block that the
+        record's own values determine. A record outside the published population has W 0, t 0 and s 2**f.
 
     Raises:
-        DataError: malformed arrays.
-        RecordError: for any published values: a record has NaN or infinite entries, an arm other than 0 and 1, or no
-            subgroup.
+        RecordError: for any published values: NaN or infinite entries, an arm other than 0 and 1, or no subgroup.
     """
     chances = schema.probabilities or (None,)
     several = [moments.grid.sums_of(schema, f"NWbO{INFLUENCES}") for _ in chances]
@@ -193,7 +191,7 @@ def _added(
 def effect_terms_of_readable(
     schema: EffectSchema, X: Any, y: Any, values: Mapping[str, Values], progress: bool = False
 ) -> tuple[RecordTerms, LeftOut]:
-    """Return the contributions of readable records in a subgroup, and the excluded records."""
+    """Return readable records' contributions, and the excluded records."""
     outside: list[LeftOut] = []
 
     def terms(schema: EffectSchema, batches: Any, _: None, *rest: Any) -> RecordTerms:
@@ -208,10 +206,7 @@ def effect_terms_of_readable(
 def effects_of_readable(
     schema: EffectSchema, X: Any, y: Any, values: Mapping[str, Values], progress: bool = False
 ) -> tuple[EffectMoments, LeftOut]:
-    """Return the sums over readable records in a subgroup, and the excluded records.
-
-    With ``left_out``, excluded records count by arm and cause.
-    """
+    """Return the sums over readable records in a subgroup, and the excluded records."""
     outside: list[LeftOut] = []
     gone = np.zeros(EXCLUSIONS, np.int64)
     last = schema.transform[-1] if schema.transform else None
@@ -278,9 +273,9 @@ def mapped_records(
     values: Mapping[str, Values],
     chance: float | None = None,
 ) -> Mapped:
-    """Return every record's contribution in steps; ``chance`` is the trial's probability, None the smallest.
+    """Return every record's contribution in steps, at the trial's probability ``chance`` or the smallest.
 
-    Outside the population a record has weight 0 and (0, 2**f); a missing outcome adds the lines' difference.
+    Outside the population a record has weight 0 and (0, 2**f).
     """
     arm, x = moments.rounds.arm_rows(schema, rows)
     blocks = blocks_of(schema, rows)
@@ -307,10 +302,8 @@ def mapped_records(
 def _square(schema: EffectSchema, weights: Mapping[str, float], adjacency: Adjacency) -> float:
     """Return mu^2 of one record, for any published values.
 
-    In one block, a record adds 1 to N, at most 1 to W, ``(t, 1 - t^2)`` with |t| <= 1 per outcome, and a row of norm at
-    most 1 to b. ``t^2 + (1 - t^2)^2 <= 1``; for two records of one block ``(t - t')^2 (1 + (t + t')^2) <= 4``, attained
-    at t = 1 and t' = -1. An exchange with an excluded record moves N too, and O by 1 if counted. Two blocks move every
-    sum twice; two counted exclusions are sqrt 2 apart (docs/sensitivity.md).
+    In one block ``t^2 + (1 - t^2)^2 <= 1``, and ``(t - t')^2 (1 + (t + t')^2) <= 4`` for two records. An exchange with
+    an excluded record moves N too, and O by 1 if counted. Two blocks move every sum twice (docs/sensitivity.md).
     """
     weight, influence = weights.get("W", 0.0), sum(weights.get(letter, 0.0) for letter in f"b{INFLUENCES}")
     alone, left_out = weights.get("N", 0.0) + weight + influence, weights.get("O", 0.0)
