@@ -163,8 +163,8 @@ def private_releases(
         Every round is priced for a record that is in all of them.
 
     Raises:
-        PlanError: another trust model, a course that departs from its declaration
-            (:func:`privstats.course.iter_rounds`), or a stream. Nothing is measured or spent then.
+        PlanError: another trust model, a stream, or a course that breaks its declaration. Nothing is measured or spent
+            then.
 
     Example:
         >>> from privstats.course.alone import single_party_plan
@@ -262,7 +262,6 @@ def _charge(ledger: Paid, dataset: str | None) -> Charge | None:
 
 
 def _unreadable(plan: Plan) -> Unreadable:
-    """Return the treatment of unreadable records; only the data holder sees a refusal."""
     return "refuse" if cells_of(plan.schema) is None else plan.unreadable
 
 

@@ -38,7 +38,7 @@ class Analysis:
             outcomes.
 
     Raises:
-        PlanError: a repeated name, no primary outcome, or a value out of range.
+        PlanError: an invalid name or value.
 
     Example:
         >>> analysis = ps.course.Analysis(primary=("relapse",), secondary=("death",), subgroups=("age",))
@@ -83,11 +83,7 @@ class Analysis:
 
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> Analysis:
-        """Read an analysis from a file of one table ``[analysis]``.
-
-        Raises:
-            PlanError: the file is unreadable or holds anything else.
-        """
+        """Read an analysis from a file of one table ``[analysis]``."""
         try:
             document = toml_tables(read_text(path))
         except TOMLDecodeError as error:

@@ -102,7 +102,6 @@ class Round:
 
     Attributes:
         place: its index, from 0.
-        plan: its plan.
         after: SHA-256 of the earlier plans' digests and released sums.
 
     Example:
@@ -121,7 +120,7 @@ def iter_rounds(course: Course, releases: list[Release | None]) -> Iterator[Roun
     """Yield the rounds in order; append each outcome to ``releases`` before requesting the next.
 
     Raises:
-        PlanError: the course breaks its declared length, terms or mu. The offending round has released nothing.
+        PlanError: the course breaks its declared length, terms or mu; that round has released nothing.
 
     Example:
         >>> schema, releases = ps.ClassSchema(2, 2, "NA", clip_norm=1.0), []

@@ -85,8 +85,7 @@ class Binned(Planned):
         promise: for files and audits.
 
     Raises:
-        PlanError: no open ``Cells``, another course, no DP or delta 0, a number out of range, too many cells, or a
-            broken promise.
+        PlanError: an invalid plan or number, too many cells, or a broken promise.
 
     Guarantee:
         All sessions together are mu-GDP with :attr:`mu`, for the unit and adjacency of the plan. A record counts 1 in
@@ -340,9 +339,9 @@ def _occupied(release: Release, known: Mapping[str, Occupied]) -> dict[str, Occu
     schema, sigma = release.plan.schema, release.sigma["T"] * COUNT_SCALE
     assert isinstance(schema, CountSchema)  # noqa: S101  its plan is a course's
     places, rest = {}, release.vector.tolist()
-    for variable in schema.variables:  # one table of each, in this order
+    for variable in schema.variables:  # one table per variable, in this order
         edges: tuple[float, ...] = variable.edges  # type: ignore[union-attr]
-        counts, rest = rest[: len(edges) - 1], rest[len(edges) :]  # the last cell is that of a gap
+        counts, rest = rest[: len(edges) - 1], rest[len(edges) :]  # the last cell counts gaps
         places[variable.name] = _updated(known.get(variable.name), edges, tuple(counts), sigma)
     return {name: occupied for name, occupied in places.items() if occupied is not None}
 

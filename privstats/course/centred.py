@@ -53,8 +53,7 @@ class Centred(Planned):
             N, A and B, no min_count, and a transform that ends in ``UnitNorm()``.
 
     Raises:
-        PlanError: another schema or norm, nonnegative entries, proofs, no DP, a number out of range, or a broken
-            promise.
+        PlanError: an invalid plan or number, or a broken promise.
 
     Guarantee:
         All sessions together are mu-GDP with :attr:`mu`, for the unit and adjacency of the plan: each one's noise is

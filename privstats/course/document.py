@@ -1,8 +1,8 @@
 """Write and read a course's TOML file, which names its origin's file and pins it by digest.
 
 The origin is a plan, or a course of a plan with its own file. ``[promise]`` holds the owners' epsilon and delta for all
-rounds, for audits; it is in no digest. ``[analysis]`` makes version 3. Reading refuses unknown keys and any plan but
-the pinned one. The file holds no releases and no values.
+rounds; it is in no digest. ``[analysis]`` makes version 3. Reading refuses unknown keys. The file holds no releases and
+no values.
 """
 
 from __future__ import annotations

@@ -84,10 +84,6 @@ def published_line(schema: EffectSchema, outcome: Release, place: int = 0) -> Va
 def arm_sums(schema: EffectSchema, outcome: Release, place: int = 0) -> ArmSums:
     """Return the outcome session's sums by arm, about the middle of the outcome range.
 
-    Args:
-        outcome: the outcome session's release.
-        place: index of the outcome.
-
     Raises:
         ReleaseError: a release of another schema.
     """
@@ -110,7 +106,7 @@ def arm_sums(schema: EffectSchema, outcome: Release, place: int = 0) -> ArmSums:
 def assigned_sums(schema: EffectSchema, first: Release) -> ArmSums:
     """Return the arms' sums of all records, with or without an outcome; h is 0.
 
-    In a propensity's first round w is 0, so its information is a fourth of the Gram matrix.
+    A propensity's first round has w = 0: its information is a fourth of the Gram matrix.
     """
     none = np.zeros(schema.width)
     return ArmSums(
@@ -160,7 +156,7 @@ class Effect(Planned):
         analysis: declared before the first session; None: every row is exploratory.
 
     Raises:
-        PlanError: another schema, a number out of range, a broken promise, or an analysis of missing sums.
+        PlanError: an invalid plan, number or analysis, or a broken promise.
 
     Guarantee:
         All sessions and retries together are mu-GDP with :attr:`mu`, for the plan's unit and adjacency: all bounds hold
@@ -209,7 +205,7 @@ class Effect(Planned):
 
         Args:
             privacy: what all sessions and retries may spend together.
-            adjust: False omits a trial's outcome lines, as ``share=0``.
+            adjust: False omits a trial's outcome lines.
             share, rounds, retries, analysis: as in the class.
         """
         if isinstance(privacy, NoPrivacy) or not isinstance(privacy, Privacy):
@@ -335,7 +331,7 @@ class Effect(Planned):
             X = list(X)
         try:
             self._warn_of_one_arm(X, y, unreadable, measured)
-            if self.schema.subgroups is not None:  # which earlier sessions do not read
+            if self.schema.subgroups is not None:  # earlier sessions do not read subgroups
                 measured(self.schema, X, y, unreadable=unreadable, published=self.plan.published)
         except RecordError as error:
             raise RecordError(f"{error}; the arm {self._arm} must be 0 or 1 in every record") from None

@@ -54,7 +54,7 @@ class Hazard(Planned):
             proportionality; 0: none.
 
     Raises:
-        PlanError: another schema, other weights, a number out of range, no such column, or a broken promise.
+        PlanError: an invalid plan, number or column, or a broken promise.
 
     Guarantee:
         All sessions together are mu-GDP with :attr:`mu`, for the unit and adjacency of the plan: the counts at 6 % of
@@ -96,7 +96,7 @@ class Hazard(Planned):
         if self.plan.published is None or self.plan.published.sha256 != published.sha256:
             raise PlanError("the plan publishes other weights than its schema starts from; use Hazard.start")
         object.__setattr__(self, "plan", replace(self.plan, published=published))
-        _ = self.first  # refuses by, and forces the noise of the counts
+        _ = self.first  # refuses an invalid by, and forces the noise of the counts
 
     @classmethod
     def start(

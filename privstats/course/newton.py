@@ -25,7 +25,7 @@ from privstats.schema import Schema, ScoreSchema, narrowed
 from privstats.schema.public_values import Published, Values
 
 _MOST_ROUNDS = 64
-_REPORTED = 1.5  # times the size of the noise's matrix that information must have along a column, as measured
+_REPORTED = 1.5  # minimum ratio of a column's information to the noise matrix's size, as measured
 # Without a stated rate counts are taken to average so much, or a sixtieth of their bound if that is more.
 _USUAL_MEAN, _GENEROUS = 0.4, 60.0
 
@@ -41,7 +41,7 @@ class Newton(Planned):
         promise: for files and audits.
 
     Raises:
-        PlanError: another schema, other weights, a number out of range, or a broken promise.
+        PlanError: an invalid plan or number, or a broken promise.
 
     Guarantee:
         All rounds and retries together are mu-GDP with :attr:`mu` = sqrt(rounds + retries) times the first plan's, for

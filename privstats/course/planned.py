@@ -1,12 +1,8 @@
 """Define the base of courses with plans and prices that are fixed before the first round.
 
-A kind is a frozen dataclass. Its first field is its origin, usually a plan; the others are plain numbers and
-``promise``. It defines
-
-- ``label``: its row's name in ``kinds``;
-- ``first``, ``priced``, ``next``: as in :class:`Planned`; ``next`` reads earlier releases alone;
-- ``_content``: every field but ``promise``, in bytes, for the digest;
-- ``_require``: its own checks.
+A kind is a frozen dataclass: the first field is its origin, usually a plan; the others are plain numbers and
+``promise``. It defines ``label`` (its row in ``kinds``), ``first``, ``priced``, ``next``, ``_content`` (all fields but
+``promise``, in bytes, for the digest) and ``_require`` (its checks).
 
 No price may follow from a release. Only ``DisjointRounds`` replace ``most`` and ``mu``.
 """
@@ -38,7 +34,7 @@ class Planned:
 
     label: ClassVar[str]
 
-    if TYPE_CHECKING:  # a dataclass takes what its base has under a field's name for the field's default
+    if TYPE_CHECKING:  # at run time a dataclass would use these as its fields' defaults
 
         @property
         def first(self) -> Plan:

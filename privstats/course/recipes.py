@@ -343,7 +343,7 @@ def _calibrated(releases: Sequence[Release]) -> bool:
     return isinstance(releases[-1].plan.schema, CalibrationSchema)
 
 
-_MOST_LOST = 127  # of 64 rounds and 64 retries
+_MOST_LOST = 127  # with 64 rounds and 64 retries
 _SAME_SHARE = 1e-5  # promises have nine digits; of T <= 128 rounds, (1 - a / (63 / 64)) T is 5e-5 T off a whole number
 
 

@@ -52,7 +52,7 @@ class Rounds(Planned):
         promise: for files and audits; comparing courses ignores it.
 
     Raises:
-        PlanError: no recipe, no DP, a number out of range, or a broken promise.
+        PlanError: an invalid plan or number, or a broken promise.
 
     Guarantee:
         All rounds and retries together are mu-GDP with :attr:`mu`, for the unit and adjacency of the first plan: every
@@ -261,7 +261,7 @@ def _check_number(field: str, value: object, least: int, most: int = _MOST_ROUND
 
 
 _ROUNDS = 2
-_LENGTH = 16.0  # of the published weights, for every data set (docs/papers_and_peers.md)
+_LENGTH = 16.0  # length of the published weights, for every data set (docs/papers_and_peers.md)
 
 
 @dataclass(frozen=True)
@@ -275,7 +275,7 @@ class PartyRounds(Planned):
         promise: for files and audits.
 
     Raises:
-        PlanError: another schema, no DP, or a broken promise.
+        PlanError: an invalid plan, or a broken promise.
 
     Guarantee:
         Both rounds together are mu-GDP with :attr:`mu` = sqrt(2) times the first plan's, for whole parties and its

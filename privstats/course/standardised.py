@@ -24,15 +24,15 @@ from privstats.schema import RidgeSchema, narrowed
 from privstats.transforms import Centre, ConstantFeature, Scale
 
 _SHARE = 0.04
-_SHARES = {"G": 0.45, "h": 0.1, "q": 0.45}  # of the first release: squares of columns and of the target decide
+_SHARES = {"G": 0.45, "h": 0.1, "q": 0.45}  # the first release's shares: ranges depend on squares most
 
 CONSTANT = 0.5
 """Value of the constant column after the ranges: near the size of a column there."""
 
 _COLUMN = 3.0  # deviations that become 1
-_LEAST, _PART = 3.0, 0.8  # a target is cut beyond .8 of the largest of n normal deviations, and never below 3
-_ROW = 1.5  # times as many deviations of a row's squared norm are within the clip norm
-_CLEAR = 2.0  # deviations of noise from which on a mean is not 0
+_LEAST, _PART = 3.0, 0.8  # a target is clipped beyond .8 of the largest of n normal deviations, and at 3 or more
+_ROW = 1.5  # the clip norm admits this many times as many deviations of a row's squared norm
+_CLEAR = 2.0  # a mean below this many noise deviations counts as 0
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class Standardised(Planned):
         promise: for files and audits.
 
     Raises:
-        PlanError: another schema, no DP, a share out of range, or a broken promise.
+        PlanError: an invalid plan or share, or a broken promise.
 
     Guarantee:
         Both sessions together are mu-GDP with :attr:`mu`, for the unit and adjacency of the plan: the second is sized
@@ -188,7 +188,7 @@ class Ranges(NamedTuple):
 def ranges(G: Array, q: float, sigmas: tuple[float, float], constant: float, bounds: tuple[float, float]) -> Ranges:
     """Return ranges from noisy sums, never wider than the public ones, to four digits.
 
-    Spreads include one deviation of noise, so ranges err on the wide side; a mean that noise could show is 0.
+    Spreads include one deviation of noise, so ranges err on the wide side.
 
     Args:
         G: products of the columns, the constant last, ``(p + 1, p + 1)``.

@@ -41,7 +41,7 @@ CLASS_STATISTICS = letters_of(CLASS_TABLE)
 
 _PROVED = 2  # the highest degree for which docs/sensitivity.md bounds a record
 
-_EXACT_BITS = 53  # of float64
+_EXACT_BITS = 53  # exact integer bits of float64
 
 
 @dataclass(frozen=True)
@@ -163,11 +163,11 @@ class RealClassMoments(RealMoments):
 
     Attributes:
         N: counts, ``(C,)``.
-        A: per-class sums, ``(C, d)``.
+        A: class sums, ``(C, d)``.
         B: pooled second moments, ``(d, d)``.
-        S: per-class second moments, ``(C, d, d)``.
+        S: class second moments, ``(C, d, d)``.
         D: diagonals of S, ``(C, d)``.
-        T, F: per-class sums of third and fourth powers, ``(C, d)``.
+        T, F: class sums of third and fourth powers, ``(C, d)``.
 
     Example:
         >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)

@@ -139,7 +139,7 @@ class CountSchema(Schema):
 
     @property
     def clipping(self) -> str:
-        """Explanation of the bound on a record's weight."""
+        """Explanation of a record's bounded weight."""
         once = "It counts 1 in exactly one cell of every table, so that no record weighs more."
         return once.replace("table,", "table, and each number between -1 and 1,") if self.numbers else once
 
@@ -393,7 +393,7 @@ def _parts(schema: CountSchema, X: Any, y: Any) -> Iterator[tuple[Any, Any]]:
         yield X, y
         return
     for rows in (X,) if isinstance(X, moments.code_rows.CodeRows) else (rows for rows, _ in X):
-        for start in range(0, max(len(rows), 1), _WINDOW):  # once for no records
+        for start in range(0, max(len(rows), 1), _WINDOW):  # one empty pass without records
             yield Codes(rows[start : start + _WINDOW], {}), None
 
 

@@ -57,7 +57,7 @@ LEDOIT_WOLF = "ledoit-wolf"
 MOST_ROUNDS = 3
 """Sums of more rounds begin to reveal the contributions of single clients (docs/alignment.md)."""
 
-_TOLERANCE = 2.0**-30  # of the largest value: the rounding error of published integers and of eigenvalues
+_TOLERANCE = 2.0**-30  # rounding error of published integers and eigenvalues, relative to the largest
 
 
 @dataclass(frozen=True)
@@ -262,7 +262,7 @@ def client_gaussian(schema: GaussianSchema, X: Any, progress: bool = False) -> C
     records = moments.input_validation.check_features(read, X).shape[0]
     sums: Any = moments.accumulators.measured(
         read, X, np.ones(records), progress
-    )  # of targets 1, whose h is the sum of rows
+    )  # with targets of 1, h is the sum of rows
     total = sums.h[:, 0] // read.steps
     if not records:
         return ClientGaussian(0, total, np.zeros((schema.features, schema.features)))
@@ -282,9 +282,6 @@ def measured_gaussians(
     Guarantee:
         In integers, for every admitted S: entries are at most n R^2 on the diagonal and half of that off it, in grid
         steps. In the norm of ``client_clip`` the complete message is at most n records long.
-
-    Raises:
-        DataError: malformed records, or batches: a covariance needs all rows.
     """
     del y
     gaussian = client_gaussian(schema, X, progress)
@@ -296,7 +293,7 @@ def measured_gaussians(
     return GaussianMoments(schema, n, M=_cut(schema, n, n * part))
 
 
-_SMALLEST_RATIO = 1e-12  # of the largest eigenvalue; below it a direction counts as that, and never divides by 0
+_SMALLEST_RATIO = 1e-12  # smaller eigenvalues are raised to this part of the largest, against division by 0
 
 
 def root(covariance: Array, power: float = 0.5) -> Array:

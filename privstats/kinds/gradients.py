@@ -190,7 +190,7 @@ def _check_module(schema: GradientSchema) -> None:
 
 # --- the sums
 
-_ENTRIES = 1 << 22  # of the gradients of single records that are held at once
+_ENTRIES = 1 << 22  # gradient entries of single records in memory at once
 
 
 GradientMoments, RealGradientMoments = containers(
@@ -219,7 +219,6 @@ def measured_gradients(
         nothing, also to ``records``.
 
     Raises:
-        DataError: malformed arrays.
         MissingExtraError: a module's packages are not installed; no record is read then.
     """
     read = schema.rows

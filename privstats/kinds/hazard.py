@@ -51,8 +51,8 @@ _MOST_BINS = 256
 _MOST_FEATURES = 1 << 12  # products of 12 x 20 bits and their sums are exact in float64
 _EVENTS_PER_BIN = 10
 _MOST_STRATA = 4
-_CUT = 4  # cells of the counts in a bin, where times are continuous
-PART_BITS = 16  # of the part of a bin that a person was seen: its product with a hazard is exact in float64
+_CUT = 4  # count cells per bin of continuous times
+PART_BITS = 16  # of a bin's observed part: its product with a hazard is exact in float64
 
 
 @dataclass(frozen=True)
@@ -249,7 +249,7 @@ def _checked_bins(value: Any) -> Bins:
     if result.missing or result.open in ("below", "none") or len(result.edges) > _MOST_BINS + 1:
         rule = f"at most {_MOST_BINS} bins, open above alone: a missing or negative time has no bin"
         raise SchemaError(f"{result.name} must be {rule}")
-    return replace(result, open="both")  # as plan files leave it out; the clock opens it above
+    return replace(result, open="both")  # plan files omit it; the clock opens it above
 
 
 def _checked_strata(value: Any) -> Categories | None:
@@ -297,7 +297,7 @@ def _check_columns(schema: HazardSchema) -> None:
 
 
 def _check_constant(schema: HazardSchema) -> None:
-    small = 0 < schema.constant <= schema.clip_norm  # infinity is no whole number
+    small = 0 < schema.constant <= schema.clip_norm  # round() refuses infinity
     if not small or 2 * round(schema.constant * schema.scale) ** 2 > schema.steps**2:
         why = (
             "beyond, an event and the bins before it move the score by more than its bound; take 1 and a clip_norm of 2"
@@ -333,7 +333,7 @@ def _check_times(schema: HazardSchema) -> None:
 _BITS = 32
 """Bits of a hazard: its product with an entry of a grid row is exact in float64."""
 _ONE = float(1 << _BITS)
-_EXPONENTIAL_BITS = 40  # of gradient_map.exponentials
+_EXPONENTIAL_BITS = 40  # bits of gradient_map.exponentials
 _ROWS = 4096
 
 # fmt: off
@@ -344,7 +344,7 @@ _BERNOULLI = (
 )
 # fmt: on
 
-Whole = NDArray[np.float64]  # whole numbers
+Whole = NDArray[np.float64]  # integers stored as float64
 
 _AXES = ("features", "periods")
 HazardMoments, RealHazardMoments = containers("Hazard", HazardSchema, _TABLE, _AXES, "records", "published")

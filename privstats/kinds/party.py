@@ -1,8 +1,7 @@
 """Sum over complete parties: all records of one party become one clipped direction in integers.
 
 The direction is thirty descent steps of a softmax from zero or from W. Gradients are exact integer sums and weights
-change by single IEEE operations, so the bits are equal in any order, batch and BLAS. Parts of a party do not add.
-Another direction needs another ``task`` word.
+change by single IEEE operations, so the bits are equal in any order, batch and BLAS.
 """
 
 from __future__ import annotations
@@ -81,7 +80,7 @@ class PartySchema(Schema):
         (True, [[-0.71, 0.0], [0.71, 0.0]])
     """
 
-    task: ClassVar[str] = "party-softmax"  # another direction needs another word: parties of one plan send the same
+    task: ClassVar[str] = "party-softmax"  # another direction needs another word
     makes: ClassVar[str] = "a rule that distinguishes the classes, to which each party gives one direction, as one vote"
     table: ClassVar[tuple[Statistic, ...]] = _TABLE
     statistics: ClassVar[str] = letters_of(_TABLE)
@@ -120,7 +119,7 @@ class PartySchema(Schema):
 
     @property
     def clipping(self) -> str:
-        """Explanation of the bound on a party's weight."""
+        """Explanation of a party's bounded weight."""
         return (
             f"Then one direction is computed from all records of the party, at length 1, and cut to steps of "
             f"{1 / self.steps:.2g}: every party weighs the same, so that no record weighs more than its party."
@@ -307,7 +306,7 @@ def measured_parties(
         result = grid.quantize(moments.code_rows.behind(schema, raw, grid) if schema.transform else raw, rows)
         counts = tuple(moments.clip_report.norm_histogram(result.norms, schema.rows.steps).tolist())
         report += moments.clip_report.ClipReport(len(rows), result.clipped, 0, counts, result.energy, schema.features)
-        blocks.append((rows.astype(np.float32), labels.astype(np.intp)))  # whole numbers below 2**24
+        blocks.append((rows.astype(np.float32), labels.astype(np.intp)))  # integers below 2**24
     P = cut(direction(blocks, schema.classes, schema.features, values.get("W")), schema.steps)
     return PartyMoments(schema, P, int(report.records > 0), clip_report=report)
 

@@ -116,7 +116,7 @@ class RidgeSchema(Schema):
 
 def _checked_folds(value: object) -> int:
     folds = as_int("folds", value, 1, "1 means no cross-validation")
-    if folds > _MAX_FOLDS:  # each has noise and an upload of its own
+    if folds > _MAX_FOLDS:  # each fold has separate noise and upload
         raise SchemaError(f"folds must be at most {_MAX_FOLDS}, got {folds}: the upload grows with each; 5 is plenty")
     return folds
 
@@ -267,7 +267,7 @@ RecordSchema: TypeAlias = ClassSchema | RidgeSchema
 """The kinds of plain sums over records: no published map before them, no function of one party's sums after."""
 
 KIND = replace(
-    CLASSES,  # measured alike, with targets for labels
+    CLASSES,  # measured like classes, with targets instead of labels
     schema=RidgeSchema,
     moments=RidgeMoments,
     units=RealRidgeMoments,

@@ -138,7 +138,7 @@ class ScoreSchema(Round):
         """Number of appended features; negative for rows by arm."""
         if not self.by_arm:
             return 0
-        outputs = output_features(self.transform)  # of declared columns, which may say the features
+        outputs = output_features(self.transform)  # declared columns may determine the features
         return -self.features if outputs is None else -(outputs // 2)
 
     @property
@@ -182,7 +182,7 @@ class ScoreSchema(Round):
         return f"{self.columns} and {outcome}"
 
     def scale_of(self, statistic: str) -> float:
-        """Grid steps per real unit; residuals are relative to the largest outcome."""
+        """Grid steps per real unit, relative to the largest outcome."""
         row = by_letter(self.sent, statistic)[0]
         if statistic == "H":
             return row.scale(self.scale) / self.outcome
@@ -229,7 +229,7 @@ _MEAN_BITS = 20
 _ONE = float(1 << _MEAN_BITS)
 
 
-_LOG_BITS = 40  # of log Y, rounded so that every platform takes the same number
+_LOG_BITS = 40  # log Y is rounded to them, so that all platforms agree
 
 Whole = NDArray[np.float64]
 """Integers stored as float64."""
@@ -251,7 +251,6 @@ def measured_scores(
         NaN or infinite entries adds nothing, also to ``records``.
 
     Raises:
-        DataError: malformed arrays.
         RecordError: an unreadable row by arm, whatever was published.
     """
     sums = moments.grid.sums_of(schema, "gH")
@@ -302,7 +301,7 @@ def _on_grid(schema: ScoreSchema, rows: NDArray[Any], targets: NDArray[Any]) -> 
     if schema.by_arm:
         moments.rounds.real_outcomes(
             targets, schema.outcomes or 1
-        )  # the same records count in all sessions of an effect
+        )  # so that all sessions of an effect count the same records
         treated, unit = moments.rounds.arm_rows(schema.rows, rows)
         return unit, treated.astype(np.float64) * _ONE, np.ones(len(rows), np.bool_)
     unit, fine = moments.rounds.grid_rows(schema, rows)
@@ -315,7 +314,7 @@ def _on_grid(schema: ScoreSchema, rows: NDArray[Any], targets: NDArray[Any]) -> 
 def _seen_on_grid(
     schema: ScoreSchema, rows: NDArray[Any], targets: NDArray[Any]
 ) -> tuple[Whole, Whole, NDArray[np.bool_]]:
-    """Return grid rows and presence of outcomes; all records are finite, as in later sessions."""
+    """Return grid rows and presence of outcomes; all are finite, as in later sessions."""
     unit, fine = moments.rounds.grid_rows(schema.rows, rows)
     if not fine.all():
         raise RecordError("X holds NaN, infinite or overflowing entries, or an arm that is neither 0 nor 1; mend them")

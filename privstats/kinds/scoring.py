@@ -114,7 +114,7 @@ class ScoringSchema(Schema):
     def __post_init__(self) -> None:
         if not isinstance(self.head, str) or not _DIGEST.fullmatch(self.head):
             raise SchemaError("head must be the SHA-256 of a head in 64 hex digits; ps.Scoring(head) computes it")
-        rows = self.rows  # whose checks are those of the fields that it takes
+        rows = self.rows  # checks the fields that it uses
         settle(self, classes=rows.classes, features=rows.features, transform=rows.transform)
         settle(self, class_names=rows.class_names, feature_names=rows.feature_names)
         settle(self, head_bytes=as_int("head_bytes", self.head_bytes, 1, "the length of the head's file"))
@@ -135,7 +135,7 @@ class ScoringSchema(Schema):
             raise SchemaError("by_class must be True or False, and False of two classes: their one table is of both")
         if self.cuts is not None:
             settle(self, cuts=self._checked_cuts(self.cuts))
-        _ = self.counted  # which bounds the number of cells
+        _ = self.counted  # bounds the number of cells
 
     def _checked_cuts(self, cuts: Any) -> tuple[float, ...]:
         values = tuple(float(each) for each in cuts) if isinstance(cuts, list | tuple) and _all_parts(cuts) else ()
@@ -229,7 +229,7 @@ class ScoringSchema(Schema):
 
     @property
     def clipping(self) -> str:
-        """Explanation of the bound on a record's weight."""
+        """Explanation of a record's bounded weight."""
         crossed = "; ".join(" by ".join(table) for table in self.tables)
         return (
             f"The published head {self.head[:16]} gives it a class and a score, and it counts 1 in exactly one cell of "
@@ -243,11 +243,7 @@ class ScoringSchema(Schema):
 
 
 def bytes_of(values: Mapping[str, Values]) -> bytes:
-    """Return the head's bytes from the published values.
-
-    Raises:
-        PlanError: the values are no bytes.
-    """
+    """Return the head's bytes from the published values."""
     numbers = values[HEAD].integers
     if values[HEAD].exponent or numbers.min() < 0 or numbers.max() > 255:
         raise PlanError("the published head must be bytes, numbers from 0 to 255; ps.Scoring(head).published has them")

@@ -68,8 +68,7 @@ class SitesSchema(Schema):
         groups: F, 1 or 6 to 64, with one pull; a site's group is its roster index modulo F.
         target_scale: public divisor of the target before the clip.
         transform: public maps of the columns alone; no ``ConstantFeature`` with a pull of 0.
-        feature_names: input columns without the target.
-        grid_bits: f; vectors of norm R are 2**f grid steps long.
+        grid_bits, feature_names: as in :class:`ClassSchema`, without the target.
 
     Example:
         >>> schema = ps.SitesSchema(2, clip_norm=16.0)
@@ -228,7 +227,7 @@ def site_moments(
 def measured_sites(schema: SitesSchema, X: Any, y: Any, _: Mapping[str, Values], progress: bool) -> SiteMoments:
     """Return one site's sums; X holds the columns and y the target."""
     plain = ClassSchema(2, schema.features, "NAB", schema.clip_norm, schema.grid_bits)
-    sums: Any = moments.accumulators.measured(plain, _vectors(schema, X, y), None, progress)  # of one class
+    sums: Any = moments.accumulators.measured(plain, _vectors(schema, X, y), None, progress)  # all rows in one class
     return site_moments(schema, sums.records, sums.A.sum(axis=0), np.asarray(sums.B), sums.clip_report)
 
 
@@ -242,7 +241,7 @@ def _vectors(schema: SitesSchema, X: Any, y: Any) -> Iterator[tuple[NDArray[np.f
     for rows, targets in moments.input_validation.pairs(X) if y is None else ((X, y),):
         rows = moments.input_validation.check_features(schema, rows)
         targets = _target(rows.shape[0], moments.input_validation.as_rows(targets, "y"))
-        for start in range(0, max(rows.shape[0], 1), _ROWS):  # once for no records
+        for start in range(0, max(rows.shape[0], 1), _ROWS):  # one empty pass without records
             at = slice(start, min(start + _ROWS, rows.shape[0]))
             x, b = (
                 moments.code_rows.behind(schema, moments.input_validation.dense(rows[at]), columns),

@@ -227,7 +227,7 @@ def within_moments(schema: WithinSchema, plain: ClassMoments) -> WithinMoments:
     counts, total = np.diag(N), A.sum(axis=0)
     over = records + Fraction(schema.pull) * Fraction(max(records, schema.n_max), schema.n_max)
     if over == 0:
-        return WithinMoments(schema, N, counts, A, B, plain.clip_report)  # nothing, less nothing
+        return WithinMoments(schema, N, counts, A, B, plain.clip_report)  # no records: all sums are 0
     return WithinMoments(
         schema,
         N,
@@ -251,8 +251,8 @@ def measured_within(schema: WithinSchema, X: Any, y: Any, _: Mapping[str, Values
 def _square(schema: WithinSchema, weights: Mapping[str, float], adjacency: Adjacency) -> float:
     """Return mu^2 of one record, with t = ``schema.weight``; replacing is removing and adding.
 
-    A record z moves Q by ``(1 - t) z z' + t a (m - z)(m - z)'``, m the others' mean, a < 1 above n_max; the largest is
-    at |x| = R, m_x = -x, m of another class. Truncation adds at most one step per entry (docs/sensitivity.md).
+    A record z moves Q by ``(1 - t) z z' + t a (m - z)(m - z)'``, m the others' mean, a < 1; the largest has |x| = R,
+    m_x = -x, m of another class. Truncation adds one step per entry (docs/sensitivity.md).
     """
     t, radius, step = schema.weight, schema.clip_norm, 1 / schema.scale
     C, d = schema.classes, schema.features

@@ -20,7 +20,7 @@ Record: TypeAlias = dict[str, Any]
 
 Sums: TypeAlias = dict[tuple[str, int], NDArray[Any]]
 
-ONE = 1 << 20  # steps of a mean outcome, as a score is measured
+ONE = 1 << 20  # steps per mean outcome of 1, as for scores
 
 _CROWD = 10**6
 

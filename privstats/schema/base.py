@@ -3,8 +3,8 @@
 Layout, noise and wire follow from :class:`Statistic` rows. Off-diagonal noise has 1/sqrt 2 of the standard deviation,
 so a symmetric block's diagonal and strict upper triangle are separate segments. Counts have 2^12 grid steps per record,
 so that noise spans many steps. Their ring holds all honest clients' records (each at most ``max_records``), so counts
-never wrap; noisy counts above the plan's limit are refused. Other segments are sized for the largest sum that passes;
-ridge sums, without counts, for every client at its limit.
+never wrap; noisy counts above the plan's limit are refused. Other segments hold the largest sum that passes; ridge
+sums, without counts, every client at its limit.
 """
 
 from __future__ import annotations
@@ -168,7 +168,7 @@ class Schema(ABC):
     no_persons: ClassVar[str] = "no sum of a person's rows can be shortened where the sums are no sums over rows"
     needs_privacy: ClassVar[str] = ""
 
-    if TYPE_CHECKING:  # fields of the kinds, or properties of theirs
+    if TYPE_CHECKING:  # the kinds have fields or properties of these names
 
         @property
         @abstractmethod
@@ -262,7 +262,7 @@ class Schema(ABC):
 
     @property
     def clipping(self) -> str:
-        """Explanation of the bound on a record's weight."""
+        """Explanation of a record's bounded weight."""
         if len(self.transform) == 1 and self.transform[0].reads_cells and self.clip_norm == 1.0:
             return "Its row of cells has length 1 whatever the table holds, in whole numbers, so no record weighs more."
         return (

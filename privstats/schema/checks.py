@@ -146,7 +146,7 @@ def as_int(field: str, value: object, least: int, remedy: str) -> int:
         number = None if isinstance(value, bool) else operator.index(value)  # type: ignore[arg-type]
     except TypeError:
         number = None
-    if number is None:  # whole numbers of numpy and torch have passed
+    if number is None:  # integers of numpy and torch have passed
         raise SchemaError(f"{field} must be a whole number of at least {least}, got {shown(value)}")
     if number < least:
         raise SchemaError(f"{field} must be at least {least}, got {number}: {remedy}")

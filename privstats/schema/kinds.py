@@ -28,7 +28,6 @@ class Kind:
     """Facts of one kind of schema: the sums, their computation, and how far one record moves them.
 
     Attributes:
-        schema: class of its schemas.
         moments: container of exact sums.
         units: container of real-unit sums.
         measure: computes moments from schema, X, y, published values, progress.

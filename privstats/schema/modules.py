@@ -46,7 +46,7 @@ class Module(ABC):
 
     Attributes:
         packages: imports of measuring alone, checked before any record is read.
-        norm: c, the norm to which a record's full gradient is clipped.
+        norm: c, the norm to which a record's gradient is clipped.
         revision: increases when the recipe computes other weights.
 
     Example:
@@ -125,7 +125,7 @@ def module_of(word: object) -> Module:
     """Return the named module from its package.
 
     Raises:
-        SchemaError: the name is malformed, or no package defines it.
+        SchemaError: a malformed name, or no such package.
 
     Example:
         >>> from privstats.schema.modules import module_of
@@ -175,7 +175,6 @@ def checked_gradients(
 
     Raises:
         SchemaError: the module returns wrong shapes.
-        MissingExtraError: its package is not installed.
 
     Example:
         >>> from privstats.schema.modules import checked_gradients

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 Arrays: TypeAlias = Mapping[str, tuple[NDArray[Any], int]]
 """By name: integers and their exponent, as ``Values`` takes them."""
 
-_MOST_BITS = 55  # of an entry of +-2**53
+_MOST_BITS = 55  # an entry of +-2**53 needs them
 _MOST_AXES = 8
 
 

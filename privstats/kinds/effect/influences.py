@@ -16,7 +16,7 @@ from privstats import moments
 from privstats.kinds.effect.schema import EffectSchema
 from privstats.schema.public_values import Values
 
-_ONE = float(1 << 20)  # of a propensity
+_ONE = float(1 << 20)  # steps of a propensity of 1
 
 Whole = NDArray[np.float64]
 """Integers stored as float64."""
