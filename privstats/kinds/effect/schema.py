@@ -186,7 +186,7 @@ class EffectSchema(Schema):
 
     @property
     def table(self) -> tuple[Statistic, ...]:
-        """The statistics; W is included where a propensity is fitted."""
+        """The statistics; W is included for ratios and where a propensity is fitted."""
         counts = RATIO_TABLE if self.measure else EFFECT_TABLE if self.fits_propensity else TRIAL_TABLE
         apart = "group of sites" if self.groups else "subgroup" if self.blocks > 1 else ""
         rows = rows_of(with_balance(counts, self.balance), self.outcome_names or (), apart)
@@ -299,7 +299,7 @@ class EffectSchema(Schema):
 
     @property
     def deepest(self) -> int:
-        """A ratio's lowest untreated influence, in steps of its maximum."""
+        """Depth below 0 of a ratio's untreated influence, in steps of its maximum."""
         return math.floor(self.probabilities[-1] * self.steps)
 
     @property
