@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 def measured_by_person(privacy: Privacy, ids: Any) -> Callable[..., Moments]:
-    """Return :func:`privstats.moments.exact_moments` with persons clipped to the promise.
+    """Return :func:`privstats.moments.exact_moments` that clips each person's sum as promised.
 
     Args:
         privacy: a promise per person; its shares are ignored.
@@ -99,8 +99,8 @@ def private_release(
 
     Warns:
         UserWarning: there is no record.
-        ClippedWarning: clipping of over nine rows, or one target, in ten. The share is exact, outside the guarantee,
-            and in no release.
+        ClippedWarning: more than nine rows, or one target, in ten are clipped. The share in the text is exact, outside
+            the guarantee, and in no release.
 
     Raises:
         PlanError: another trust model or unit, or bounds that do not fit the ring.
@@ -262,6 +262,7 @@ def _charge(ledger: Paid, dataset: str | None) -> Charge | None:
 
 
 def _unreadable(plan: Plan) -> Unreadable:
+    """Return the plan's rule for declared tables; else refuse, because only the data holder sees the refusal."""
     return "refuse" if cells_of(plan.schema) is None else plan.unreadable
 
 

@@ -33,7 +33,7 @@ class Analysis:
         subgroups: variables; primary outcomes have secondary findings in each of their subgroups.
         alpha: each family's level, up to .5.
         estimand: the schema's, if declared.
-        date: as text; the digest is the evidence.
+        date: as text; the digest is evidence of the declaration, a date in a file is none.
         assignment, measured_before, missing: sentences on treatment assignment, when columns were measured, and missing
             outcomes.
 
@@ -103,7 +103,7 @@ class Analysis:
         return msgspec.json.encode(asdict(self), order="deterministic")
 
     def family(self, outcome: str, subgroup: str) -> str:
-        """Return a row's declared family.
+        """Return a row's family: ``"primary"``, ``"secondary"`` or ``"exploratory"``.
 
         Args:
             outcome: its name.

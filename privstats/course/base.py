@@ -62,7 +62,7 @@ class Course(Protocol):
 
     @property
     def priced(self) -> tuple[Plan, ...]:
-        """Plans that cost what the rounds and budgeted retries cost.
+        """Plans that cost what the rounds and budgeted retries cost, for any unit and adjacency.
 
         One per round; fewer only where rounds cannot hold the same record.
         """
@@ -78,7 +78,7 @@ class Course(Protocol):
         ...
 
     def epsilon(self, delta: float) -> float:
-        """Return all releases' epsilon at this delta."""
+        """Return all releases' epsilon at this delta; infinite without DP."""
         ...
 
 
@@ -92,7 +92,7 @@ class DisjointRounds(Protocol):
     """
 
     def multiplicity(self, adjacency: Adjacency) -> float:
-        """Return all rounds' cost in units of one round's mu^2."""
+        """Return all rounds' cost in units of one round's mu^2, under this adjacency."""
         ...
 
 
@@ -244,7 +244,7 @@ def _terms(plan: Plan) -> tuple[object, ...]:
 
 
 def mu_of(plan: Plan) -> float:
-    """Return mu of a plan's release; infinite without DP."""
+    """Return mu of a plan's release, for its unit and adjacency; infinite without DP."""
     return math.inf if plan.noise is None else plan.noise.mu
 
 

@@ -82,7 +82,7 @@ class Binned(Planned):
         expected_records: n, stated publicly, never counted from the records.
         share: the counts' part of mu^2, 1/64 to .9; None: a fifth.
         sessions: of counts, 1 to 6; None: 4.
-        promise: for files and audits.
+        promise: the owners' promise for all sessions, for files and audits.
 
     Raises:
         PlanError: an invalid plan or number, too many cells, or a broken promise.

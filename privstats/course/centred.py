@@ -48,7 +48,7 @@ class Centred(Planned):
         plan: the second plan without the mean: of a ``ClassSchema`` of rows of norm 1.
         expected_records: n, stated publicly, never counted from the records. None: ``cohort.max_records``. Too large an
             n shortens the mean by the same factor.
-        promise: for files and audits.
+        promise: the owners' promise for all sessions, for files and audits.
         calibrated: whether a masked sum of eleven numbers sets ``LDA.temperature_``, at 1 % of mu^2; the plan must have
             N, A and B, no min_count, and a transform that ends in ``UnitNorm()``.
 
@@ -248,7 +248,7 @@ def _scores(sums: Release) -> dict[str, Values]:
 
 
 def shrunk_mean(total: NDArray[np.float64], sigma: float, records: int) -> NDArray[np.float64]:
-    """Return a noisy sum over n, times the part that noise does not explain, at norm 1 or less.
+    """Return a noisy sum divided by n, times the part that noise does not explain, at norm 1 or less.
 
     The factor is ``max(0, 1 - d sigma^2 / |total|^2)``, James and Stein's positive part (1961) with d for d - 2, and at
     most ``n^2 / (n^2 + d sigma^2)``. Entries are multiples of 2**-16 with equal bits on every machine.

@@ -152,7 +152,7 @@ class Effect(Planned):
         share: the outcome session's part of mu^2, up to .3; 0 omits it from a trial.
         rounds: of the propensity; None: 4, or none if no propensity is fitted.
         retries: budgeted sessions, each at the last one's price, for those without a sum.
-        promise: for files and audits.
+        promise: the owners' promise for all sessions, for files and audits.
         analysis: declared before the first session; None: every row is exploratory.
 
     Raises:

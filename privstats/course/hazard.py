@@ -49,7 +49,7 @@ class Hazard(Planned):
         by: a column of 0 and 1, such as the arm, to cross with bins and events.
         rounds: T; six for a hazard ratio above 2 or below .5.
         retries: budgeted rounds for those without a sum.
-        promise: for files and audits.
+        promise: the owners' promise for all sessions, for files and audits.
         early_bins: two or more bins before the time that splits the follow-up in a further session, which tests
             proportionality; 0: none.
 

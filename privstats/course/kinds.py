@@ -61,10 +61,10 @@ class CourseKind:
         place: its class, or ``"module:Class"``.
         charge: what a party's ledger is charged: one ``"plan"``; the ``"course"`` before its first round; or the
             course, then records by a ``"registry"``, which keeps rounds disjoint.
-        part: a party's part in a round: all ``"records"``, or ``"changes"`` since its last.
+        part: a party's part in a round: all ``"records"``, or ``"changes"`` since its last upload.
         gives_back: whether proof that an upload is in no sum returns its cost or records.
-        promise: the owner of the file's ``[promise]``: ``"own"``, which ``within`` divides, or ``"plan"``; None: no
-            file.
+        promise: promise in the file's ``[promise]``: the course's ``"own"``, which ``within`` divides, or its
+            ``"plan"``'s; None: no file.
         why: reasons for several sessions, for ethics boards, or a function of the course.
         task: a schema task that always means this kind.
         asked: option or flag that means this kind.

@@ -36,9 +36,9 @@ class Newton(Planned):
 
     Args:
         first: the first round's plan, as :meth:`start` builds it, of a ``ScoreSchema``.
-        rounds: T; four suit a logistic, five a Poisson regression, more rare outcomes.
+        rounds: T; four suit a logistic, five a Poisson regression, more suit rare outcomes.
         retries: budgeted rounds for those without a sum.
-        promise: for files and audits.
+        promise: the owners' promise for all rounds, for files and audits.
 
     Raises:
         PlanError: an invalid plan or number, or a broken promise.
@@ -141,7 +141,7 @@ def _refuse_bound(schema: ScoreSchema, plan: Plan) -> None:
     """Refuse a bound on counts under which noise hides the coefficients.
 
     Noise grows with the bound Y. Information n m R^2 / 3 d per column (m the mean count) must pass 1.5 sigma sqrt(2 d),
-    the noise matrix's size.
+    the noise matrix's size (benchmarks/inference/numbers.md).
     """
     if schema.family != "poisson" or plan.noise is None:
         return
@@ -169,7 +169,7 @@ def rounds_of(plan: Plan, releases: Releases) -> list[Release]:
     """Return the releases with a sum.
 
     Raises:
-        PlanError: a release is of another plan.
+        PlanError: a release is of another plan, whatever its weights.
     """
     have = [each for each in releases if each is not None]
     for release in have:
@@ -207,7 +207,7 @@ def stepped(
         releases: those with a sum, in order.
         first: the first round's w, and values that every round publishes.
         radius: R, where steps are shortened to 1 / R.
-        parts: slices of w with separate steps.
+        parts: slices of w with separate steps; information between slices is noise alone.
 
     Raises:
         ReleaseError: a release at other weights.

@@ -86,7 +86,7 @@ class Planned:
         return hashlib.sha256(f"privstats/course/{self.label}\0".encode() + self._content()).hexdigest()
 
     def epsilon(self, delta: float) -> float:
-        """Return all releases' epsilon at this delta."""
+        """Return all releases' epsilon at this delta; infinite without DP."""
         return epsilon_of(self.mu, delta)
 
     def _repr_html_(self) -> str:

@@ -149,7 +149,7 @@ def _promised(privacy: Privacy, epsilon: float, shares: Mapping[str, float] | No
 
 
 def count_plan(plan: Plan, schema: CountSchema, part: float) -> Plan:
-    """Return a plan of counts for the same parties, under the same promise terms.
+    """Return a plan of counts for the same parties, trust model, unit and adjacency.
 
     Args:
         part: the counts' mu^2 over the plan's.
@@ -166,9 +166,9 @@ class Total:
     Attributes:
         guarantee: bound on every attacker; infinite mu without DP.
         epsilon: at the noise's delta; infinite without DP.
-        delta: the noise's, plus any session's mask failure; 1 without DP.
+        delta: the noise's, plus the probability that any session's masks fail; 1 without DP.
         sessions: maximum number.
-        numbers: maximum sent by one party.
+        numbers: maximum that one party sends in all sessions.
         upload_bytes: their maximum masked size.
     """
 

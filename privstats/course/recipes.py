@@ -104,7 +104,7 @@ class ClassRounds(Recipe):
     """Rounds of a model that separates classes, after (N, A, B) of rows of norm 1.
 
     Attributes:
-        clip: c, the residuals' norm; a module's gradient norm replaces it.
+        clip: c, the norm to which residuals are clipped; a module's gradient norm replaces it.
     """
 
     first: ClassSchema
@@ -393,7 +393,7 @@ def recipe_for(
     Args:
         first: the first release's plan, at any budget.
         module: the module's name; None: a linear model.
-        clip: norm of a linear softmax's residuals.
+        clip: norm to which a linear softmax's residuals are clipped.
 
     Raises:
         PlanError: no recipe refines such a release.

@@ -34,9 +34,10 @@ _MOST_ROUNDS = 64
 class Rounds(Planned):
     """A first release, then ``rounds`` masked gradients, each at weights that follow from the releases before it.
 
-    The first plan is round 0; its cohort, model, unit, adjacency, protocol and panel hold for all rounds. If it has a
-    ``validity``, later sessions prove the norm of their sums. A regression with a Gram matrix that noise would hide has
-    a session after the first release, :attr:`mean`.
+    The first plan is round 0, released unchanged: its promise is a part of the course's, and :meth:`within` divides a
+    total promise. Its cohort, model, unit, adjacency, protocol and panel hold for all rounds. If it has a ``validity``,
+    later sessions prove the norm of their sums. A regression with a Gram matrix that noise would hide has a session
+    after the first release, :attr:`mean`.
 
     Args:
         first: of a ``ClassSchema`` with N, A and B of rows of norm 1, or a ``RidgeSchema`` of one target. End the
@@ -47,9 +48,9 @@ class Rounds(Planned):
         release_share: f, the first release's part of the mu^2 that a calibration leaves; None: the recipe's.
         calibrated: whether a masked sum of eleven numbers sets ``RefinedSoftmax.temperature_``, at 1 % of mu^2.
         module: name of a :class:`~privstats.schema.modules.Module` that replaces the linear softmax.
-        clip: c, the norm of a linear softmax's residuals: .3, .5, .7 or 1. :meth:`within` sets .3, or for ``Cells`` a
-            public rule's.
-        promise: for files and audits; comparing courses ignores it.
+        clip: c, the norm to which a linear softmax's residuals are clipped: .3, .5, .7 or 1. :meth:`within` sets .3, or
+            for ``Cells`` a public rule's.
+        promise: the owners' promise for all rounds, for files and audits; comparing courses ignores it.
 
     Raises:
         PlanError: an invalid plan or number, or a broken promise.
@@ -272,7 +273,7 @@ class PartyRounds(Planned):
 
     Args:
         first: the plan of the first round, of a ``PartySchema``.
-        promise: for files and audits.
+        promise: the owners' promise for both rounds, for files and audits.
 
     Raises:
         PlanError: an invalid plan, or a broken promise.
@@ -350,7 +351,10 @@ def _require_parties(plan: object) -> PartySchema:
 
 
 def _start(first: Release) -> Values:
-    """Scale the noisy sum to a fixed length; ``fsum`` makes bits equal on every machine."""
+    """Scale the noisy sum to a fixed length, because its own depends more on cohort and noise than on the classes.
+
+    ``fsum`` makes bits equal on every machine.
+    """
     total: NDArray[np.float64] = np.asarray(first.moments.P, np.float64)
     length = math.sqrt(math.fsum(np.square(total).ravel()))
     return Values.rounded(_LENGTH * total / (length or 1.0))

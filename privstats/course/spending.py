@@ -27,11 +27,11 @@ def spend(
 
     Args:
         sums_only: the ledger is a server's, without records; each party's registry keeps a stream's records disjoint.
-        multiplicity: maximum number of rows per record; not for streams.
+        multiplicity: maximum number of rows that one record is in; not for streams.
 
     Raises:
         LedgerError: no such account, an exceeded cap, or a reused run name.
-        PlanError: the course prices too few rounds, without disjoint records.
+        PlanError: the course prices fewer rounds than it has, and nothing keeps their records disjoint.
         MissingExtraError: a round's package is not installed; nothing is spent then.
 
     Example:
@@ -65,7 +65,7 @@ def spend(
 def authorize(course: Course, plan: Plan, releases: Releases, ledger: Ledger, entry: Spend) -> RoundCharge:
     """Verify that a plan is the course's next (:func:`privstats.course.verify_next`), and return its round's charge.
 
-    No call marks anything; ``session`` marks the round.
+    This call marks nothing; ``session`` marks the round.
 
     Args:
         entry: returned by :func:`spend` for the course.

@@ -1,7 +1,7 @@
 """Measure how often a published softmax is right, and its confidence at eleven temperatures.
 
-The bits are equal in any batch, order and BLAS. An unreadable record counts as zero: no refusal depends on a record and
-the published weights together.
+A course with ``calibrated=True`` ends with these sums. Their bits are equal in any batch, order and BLAS. An unreadable
+record counts as zero: no refusal depends on a record and the published weights together.
 """
 
 from __future__ import annotations
@@ -54,11 +54,12 @@ class CalibrationSchema(Round):
     Guarantee:
         Unit one record. ``p <= P_1 <= ... <= P_11 <= 1`` with ``p = floor(2^f / C) / 2^f`` holds in integers for
         *every* record, M and W: the largest of C probabilities is at least 1 / C and grows with the factor, and the
-        integers are made monotone after rounding. So the gains are nonnegative with sum at most ``1 - P_1`` and squares
-        at most ``(1 - P_1)^2``. Add-remove: ``|t|^2 <= ([right] - P_1)^2 + (1 - P_1)^2 <= max(1, 2 (1 - p)^2)``.
-        Replace-one: ``([right] - [right]' + P_1' - P_1)^2 + (1 - P_1)^2 + (1 - P_1')^2 <= (2 - p)^2 + (1 - p)^2``: for
-        nonnegative vectors the squared distance is at most the sum of squares, and the bound is convex in P_1 and P_1',
-        so largest where both are p or 1. Source: the library's own (docs/sensitivity.md).
+        integers are made monotone after rounding. So the gains are nonnegative with sum at most ``1 - P_1`` and sum of
+        squares at most ``(1 - P_1)^2``. Add-remove:
+        ``|t|^2 <= ([right] - P_1)^2 + (1 - P_1)^2 <= max(1, 2 (1 - p)^2)``. Replace-one:
+        ``([right] - [right]' + P_1' - P_1)^2 + (1 - P_1)^2 + (1 - P_1')^2 <= (2 - p)^2 + (1 - p)^2``: for nonnegative
+        vectors the squared distance is at most the sum of their squared lengths, and the bound is convex in P_1 and
+        P_1', so largest where both are p or 1. Source: the library's own (docs/sensitivity.md).
 
     Args:
         features, classes, expected_records, course_mu, clip_norm, nonnegative, transform, class_names, feature_names:
@@ -136,7 +137,7 @@ def measured_calibration(
 
     Guarantee:
         Every record adds integers as :class:`~privstats.CalibrationSchema` bounds them, for all admitted values; one
-        with NaN or infinite entries adds nothing, also to ``records``.
+        with NaN or infinite entries adds nothing and is not among the ``records``.
     """
     sums = moments.grid.sums_of(schema, "t")
     records = 0

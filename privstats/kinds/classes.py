@@ -263,7 +263,7 @@ def _square(schema: ClassSchema, weights: Mapping[str, float], adjacency: Adjace
 
 
 def _opposed(linear: float, quadratic: float) -> float:
-    """Return the maximum over c of 2 linear (1 + c) + 2 quadratic (1 - c^2), where <x, x'> = -c R^2."""
+    """Return the maximum over cosines c of 2 linear (1 + c) + 2 quadratic (1 - c^2), where <x, x'> = -c R^2."""
     return (linear + 2 * quadratic) ** 2 / (2 * quadratic) if linear < 2 * quadratic else 4 * linear
 
 

@@ -1,6 +1,6 @@
 """Count records in tables of crossed public categories and bins, and sum bounded numbers.
 
-A value's cell depends on that value and public edges alone, so counts of parts add up.
+A value's cell depends on that value and public values and edges alone, so counts of parts add up.
 """
 
 from __future__ import annotations
@@ -50,7 +50,8 @@ class CountSchema(Schema):
     """Tables of counts: every record counts 1 in exactly one cell of every table.
 
     Args:
-        variables: the columns, each a :class:`Categories` or :class:`Bins`, with public edges and values.
+        variables: the columns, each a :class:`Categories` or :class:`Bins`, with edges and values from public
+            knowledge.
         tables: tuples of variable names to cross; at most 65,536 cells in all. Every number adds a table of the records
             that have it.
         transform: none, or :class:`~privstats.Cells` alone: numeric columns and dates are then counted as codes.
@@ -155,7 +156,7 @@ class CountSchema(Schema):
         return columns[name]
 
     def shape(self, table: tuple[str, ...]) -> tuple[int, ...]:
-        """Return the cells per variable."""
+        """Return the number of cells along each variable of a table."""
         return tuple(len(self.variable(name).cells) for name in table)
 
     def place(self, table: tuple[str, ...]) -> slice:
@@ -242,7 +243,7 @@ class CountMoments(Moments):
         edge_report: values beyond bin edges; stays with the client.
 
     Raises:
-        DataError: a wrong shape, a negative count, or unequal totals.
+        DataError: a wrong shape, a negative count, or tables with unequal totals.
 
     Example:
         >>> schema = ps.CountSchema((ps.Categories("blood", ("0", "A", "B", "AB")),), (("blood",),))
@@ -370,7 +371,7 @@ def counted_terms(
     cells: list[NDArray[np.intp]],
     report: EdgeReport | None = None,
 ) -> RecordTerms:
-    """Return the terms: 1 in a cell of each table."""
+    """Return the terms: 1 in a cell of each table, from cells ``(n,)`` per table."""
     ones = np.ones((int(readable.sum()), 1))
     pairs = zip(schema.tables, cells, strict=True)
     terms = (moments.record_sums.Term({"T": (ones, None)}, schema.place(table).start + each) for table, each in pairs)
@@ -401,7 +402,7 @@ def _parts(schema: CountSchema, X: Any, y: Any) -> Iterator[tuple[Any, Any]]:
 
 
 def square(schema: CountSchema | ScoringSchema, weights: Mapping[str, float], adjacency: Adjacency) -> float:
-    """Return mu^2 of one record: J tables, or 2 J under replace-one.
+    """Return mu^2 of one record: T's weight times J tables, or times 2 J under replace-one.
 
     Both are attained, because every variable has at least two cells.
     """

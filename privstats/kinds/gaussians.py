@@ -68,8 +68,8 @@ class GaussianSchema(Schema):
     every S; clients check the published S before any record is read.
 
     Args:
-        shrinkage: in [0, 1], the round covariance's weight; or ``"ledoit-wolf"``, computed from each client's records,
-            which no promise can cover.
+        shrinkage: in [0, 1], the weight of the spherical covariance, equal for all clients; or ``"ledoit-wolf"``,
+            computed from each client's records, which no promise can cover.
         rounds: T, 1 to 3, fixed from the start.
         reference: whether this is a round, which reads the published S, ``(d, d)``.
         among: for a round without noise: the clients of the first sum, in order; only their complete sum is unmasked.
@@ -130,7 +130,7 @@ class GaussianSchema(Schema):
 
     @property
     def follows(self) -> GaussianSchema | None:
-        """A round's first-sum schema."""
+        """Schema of the first sum, for a round."""
         return replace(self, reference=False, among=None) if self.reference else None
 
     @property
@@ -237,7 +237,7 @@ class GaussianMoments(Moments):
         return self.N
 
     def real(self) -> RealGaussianMoments:
-        """Return float64 sums."""
+        """Return the sums in real units."""
         return RealGaussianMoments.of_sums(self.schema, self.wire())
 
 
@@ -248,7 +248,7 @@ class ClientGaussian:
     Attributes:
         records: n.
         total: exact sum of rows, ``(d,)``.
-        covariance: shrunk Sigma, ``(d, d)``.
+        covariance: shrunk Sigma, ``(d, d)``; 0 without records.
     """
 
     records: int

@@ -57,7 +57,7 @@ class GradientSchema(Round):
     For classes ``u = (sqrt(1 - a^2) Mx / |Mx|, a)``, ``p = softmax(W u)``, ``r = q (p - e_y)`` with
     ``q = min(1, c / |p - e_y|)``, ``k = q (1 - |p|^2)``; g has shape ``(classes, features + 1)``. Without classes
     ``u = Mx``, clipped to norm 1, ``r = clip(y - w'x, -c, c) / c`` and k = 1 if r was not clipped, else 0; g has shape
-    ``(1, features)``. With a module, g ``(1, P)`` is the sum of records' cross-entropy gradients by all P weights,
+    ``(1, features)``. With a module, g ``(1, P)`` is the sum of records' cross-entropy gradients by all P weights, each
     clipped to ``residual_norm``, and k as for classes. A record adds at most ``residual_norm`` to g and 0 <= k <= 1,
     for *every* record and every M, W, w, c.
 
@@ -67,7 +67,7 @@ class GradientSchema(Round):
         module: name of a :class:`~privstats.schema.modules.Module` that replaces the linear softmax.
         residual_norm: c, the norm to which r, or a module's full gradient, is clipped; 1 for a regression, which
             publishes its c.
-        expected_records: n, stated publicly, never counted from the records; sets no bound.
+        expected_records: n, for the server's recipe; stated publicly, never counted from the records; sets no bound.
         course_mu: mu of the whole course for one record, rounded; sets no bound.
         clip_norm: R, the norm to which rows are clipped; 1 for classes.
         target_bound: Y, for a regression.
@@ -122,14 +122,14 @@ class GradientSchema(Round):
 
     @property
     def sizes(self) -> dict[str, int]:
-        """Axis lengths: rows of g, entries of u; or one row of P."""
+        """Axis lengths: rows of g and entries of u; for a module one row of P weights."""
         if self.network is not None:
             return {"target": 1, "feature": self.network.weights(self.features, self.classes or 1)}
         return {"target": self.classes or 1, "feature": self.features + (self.classes is not None)}
 
     @property
     def network(self) -> Module | None:
-        """The named module."""
+        """The module that ``module`` names; None for a linear model."""
         if self.module is None:
             return None
         return module_of(self.module)
@@ -167,7 +167,7 @@ class GradientSchema(Round):
         return () if self.network is None else self.network.packages
 
     def check_values(self, values: Mapping[str, Values]) -> None:
-        """Refuse malformed values, or entries of more than 20 bits."""
+        """Refuse values of another shape, wider than 20 bits, tiny or enormous, or c at most 0."""
         super().check_values(values)
         if "c" in values and int(values["c"].integers) < 1:
             raise PlanError("published c must be above 0: it is what residuals are clipped to")
@@ -211,12 +211,12 @@ def measured_gradients(
 
     Args:
         values: published and admitted.
-        kept: cache of mapped rows, updated here.
+        kept: cache of these records' mapped rows from earlier rounds, updated here.
 
     Guarantee:
         For the map alone: every record adds r u' with |r| |u| <= 2**(2 f), or for a module one row as long, and 0 <=
         kappa <= 2**f, in integers, for all admitted values and any record; one with NaN or infinite entries adds
-        nothing, also to ``records``.
+        nothing and is not among the ``records``.
 
     Raises:
         MissingExtraError: a module's packages are not installed; no record is read then.

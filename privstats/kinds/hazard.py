@@ -63,32 +63,33 @@ class HazardSchema(Round):
     column. At risk in a bin, a person adds r u_j and v u_j u_j', with v = mu_j rho, ``rho = mu_j / (exp(mu_j) - 1)``,
     and r = rho at the event, else -mu_j. With continuous times, a person censored after the part f of a bin's hazard
     (published clock c) adds ``r = -rho (exp(f mu_j) - 1)``, at most f mu_j long, and
-    ``v = mu_j rho (1 - (1 - f) exp(f mu_j))``. ``exp`` of a column's weight is its hazard ratio. A course builds the
-    rounds (:class:`~privstats.course.Hazard`).
+    ``v = mu_j rho (1 - (1 - f) exp(f mu_j))``. ``exp`` of a column's weight is the continuous model's hazard ratio, for
+    any bins. A course builds the rounds (:class:`~privstats.course.Hazard`).
 
     A person is censored before the first bin where the published cumulative hazard would pass 1. This depends on
-    columns and weights alone, so the score stays unbiased.
+    columns and weights alone, so the score stays unbiased for every w.
 
     Args:
         features: dimension of the rows after ``transform``, the constant included.
         clip_norm: R, the norm to which rows with their constant are clipped.
         bins: times from 0 on; persons observed beyond the last edge are censored there.
         event: column of 1 (event) and 0 (censored), or of texts that a first :class:`~privstats.transforms.Levels`
-            declares: the second is the event, further causes censor, and ratios are cause-specific.
+            declares: the second is the event, further texts are causes that censor, and ratios are cause-specific.
         feature_names: columns without ``bins.name`` and ``event``.
         transform: public maps; the last is a :class:`~privstats.transforms.ConstantFeature` of at most R / sqrt 2.
         cap: M, the cumulative hazard up to which a person counts; 1.
         expected_events: a public guess, at least ten per bin.
         times: ``"continuous"``, or ``"discrete"`` where a bin is one visit. f is 1 for discrete times and None (old
             plans).
-        time_unit: the unit to which times are rounded down; half is added before f is computed.
-        strata: a column of two to four declared values, each with its own bin weights and clock (stratified Cox model).
+        time_unit: the unit to which times are rounded down; half a unit is added before f is computed.
+        strata: a column of two to four declared values, each with its own bin weights and clock (stratified Cox model);
+            it has no ratio.
         grid_bits, nonnegative: as in :class:`ClassSchema`.
 
     Guarantee:
         The unit is one person over all periods, one row. |sum_j r_j u_j| <= M R and |sum_j v_j u_j u_j'| <= M R^2 for
-        every w and c, attained in the limit (docs/sensitivity.md). A person's entries for other strata are 0. Source:
-        Prentice and Gloeckler 1978.
+        every w and c, attained in the limit (docs/sensitivity.md). A person's entries for other strata are 0 and change
+        no bound. Source: Prentice and Gloeckler 1978.
 
     Example:
         >>> schema = ps.HazardSchema(
@@ -224,7 +225,7 @@ class HazardSchema(Round):
         return {"w": (self.sizes["feature"],), **clock}
 
     def check_values(self, values: Mapping[str, Values]) -> None:
-        """Refuse malformed weights, or a clock that does not rise from 0 to 1 in every bin."""
+        """Refuse misshaped weights, over 20 bits, tiny or enormous, or a clock not rising from 0 to 1 in every bin."""
         super().check_values(values)
         if "c" in values:
             steps, of = values["c"].integers, np.arange(self.baselines)[:, None] * self.periods + self.in_bin
@@ -451,7 +452,7 @@ def _of_stratum(schema: HazardSchema, values: Mapping[str, Values], stratum: int
 
 
 def _mapped(schema: HazardSchema, persons: _Persons, values: Mapping[str, Values]) -> tuple[Whole, Whole, Whole]:
-    """Return (x, a), r and v, zero where a bound fails."""
+    """Return (x, a) ``(n, p + 1)``, and r and v ``(n, K)`` in steps of 2**-32; zero where a bound fails."""
     unit, fine = moments.rounds.grid_rows(schema, persons.rows)
     mu, seen = _hazards(schema, unit, values["w"]), _seen(schema, persons, values)
     residuals, variances, within = _periods(schema, mu, persons, seen)
@@ -461,7 +462,7 @@ def _mapped(schema: HazardSchema, persons: _Persons, values: Mapping[str, Values
 
 
 def _hazards(schema: HazardSchema, unit: Whole, w: Values) -> Whole:
-    """Return mu ``(n, K)`` in steps of 2**-32; any value above 1 becomes 2."""
+    """Return mu ``(n, K)`` in steps of 2**-32; any value above 1 becomes 2, which passes the cap."""
     columns = unit.shape[1] - 1
     weights = w.integers.astype(np.float64)
     scores = (unit[:, :columns] @ weights[:columns])[:, None] + unit[:, -1:] * weights[columns:]

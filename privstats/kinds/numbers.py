@@ -1,7 +1,7 @@
 """Sum bounded numbers next to count tables, with their sensitivity and worst pairs.
 
 A number is z integer steps from mid-range, truncated to -4096..4096. A record adds z and z^2 in its group, and 1 in the
-number's own table, also where missing. Proof: docs/sensitivity.md.
+number's own table; where the number is missing, that 1 alone. Proof: docs/sensitivity.md.
 """
 
 from __future__ import annotations
@@ -177,7 +177,7 @@ def _in_groups(
 
 
 def square_with_numbers(schema: CountSchema, weights: Mapping[str, float], adjacency: Adjacency) -> float:
-    """Return mu^2 of one record, as :class:`~privstats.CountSchema` guarantees."""
+    """Return mu^2 of one record, at weights in real units, as :class:`~privstats.CountSchema` guarantees."""
     numbers = schema.numbers or ()
     T, x, q = (weights.get(letter, 0.0) for letter in "Txq")
     alone = T * len(schema.tables) + (x + q) * len(numbers)  # also for an exchange with an excluded record
@@ -206,7 +206,10 @@ def _turn(x: float, q: float) -> float:
 def pairs_with_numbers(
     schema: CountSchema, weights: Mapping[str, float], one: Record, other: Record
 ) -> list[tuple[Record, Record]]:
-    """Return pairs that include the worst: same or other cells, numbers at both ends, d apart, or missing."""
+    """Return pairs that include the worst at these weights of squared wire steps.
+
+    Pairs are in the same or other cells, with numbers at both ends, d apart, or missing.
+    """
     numbers = schema.numbers or ()
     turn = STEPS - round(STEPS * _turn(weights.get("x", 0.0), weights.get("q", 0.0) * STEPS**2))
     first = _with(one, {number.name: STEPS for number in numbers})

@@ -1,7 +1,8 @@
 """Sum over complete parties: all records of one party become one clipped direction in integers.
 
-The direction is thirty descent steps of a softmax from zero or from W. Gradients are exact integer sums and weights
-change by single IEEE operations, so the bits are equal in any order, batch and BLAS.
+Sums add over parties, not over parts of one. The direction comes from thirty descent steps of a softmax from zero or
+from W. Gradients are exact integer sums and weights change by single IEEE operations, so the bits are equal in any
+order, batch and BLAS.
 """
 
 from __future__ import annotations
@@ -80,7 +81,7 @@ class PartySchema(Schema):
         (True, [[-0.71, 0.0], [0.71, 0.0]])
     """
 
-    task: ClassVar[str] = "party-softmax"  # another direction needs another word
+    task: ClassVar[str] = "party-softmax"  # another direction needs another word: parties of one plan send the same
     makes: ClassVar[str] = "a rule that distinguishes the classes, to which each party gives one direction, as one vote"
     table: ClassVar[tuple[Statistic, ...]] = _TABLE
     statistics: ClassVar[str] = letters_of(_TABLE)
@@ -205,8 +206,8 @@ _FACTOR_BITS = 32
 def direction(blocks: Sequence[Block], classes: int, features: int, start: Values | None = None) -> NDArray[np.float64]:
     """Return the change of a softmax's weights after thirty steps, at length 1, ``(C, d)``; or zeros.
 
-    Steps are Nesterov's (1983), without intercept or penalty; C / e makes them independent of row length and class
-    count.
+    Steps are Nesterov's (1983), without intercept or penalty; their size C / e with ``e = sum |x|^2 / n`` makes them
+    independent of row length and class count.
 
     Guarantee:
         Equal bits for equal records in any order and blocks, on any machine: weights are integers of at most 2**28, so
@@ -286,7 +287,7 @@ class PartyMoments(Moments):
             raise DataError("P of one party must not be longer than 2**grid_bits; build it with measure()")
 
     def real(self) -> RealPartyMoments:
-        """Return float64 sums."""
+        """Return the sums in real units."""
         return RealPartyMoments.of_sums(self.schema, self.wire())
 
 

@@ -52,8 +52,8 @@ class RidgeSchema(Schema):
         clip_norm: R, the norm to which feature vectors a are clipped.
         target_bound: Y, the norm to which target vectors b are clipped.
         grid_bits: f, 2 to 20; vectors of norm R and targets of norm Y are 2**f grid steps long.
-        folds: F, at most 64; every record is in one fold, so releases can choose the penalty. The sensitivity does not
-            grow with F.
+        folds: F, at most 64; every record is in one fold, and each fold has separate sums, which can choose the
+            penalty. The sensitivity does not grow with F.
         nonnegative, transform, feature_names: as in :class:`ClassSchema`, for the features.
         missing: ``"left out"``: a record without its one target adds nothing; None: it is unreadable.
 

@@ -182,7 +182,7 @@ class ScoreSchema(Round):
         return f"{self.columns} and {outcome}"
 
     def scale_of(self, statistic: str) -> float:
-        """Grid steps per real unit, relative to the largest outcome."""
+        """Grid steps per real unit: rows 2**f per R, residuals 2**f per largest outcome, v in units of that."""
         row = by_letter(self.sent, statistic)[0]
         if statistic == "H":
             return row.scale(self.scale) / self.outcome
@@ -248,7 +248,7 @@ def measured_scores(
     Guarantee:
         Every record adds r u and a a' with |u| <= 2**f, |r| <= 2**f |y - m| and |a|^2 <= 4**f v for one and the same m,
         in integers, for all admitted weights and any record. The joint sensitivity rests on the third. A record with
-        NaN or infinite entries adds nothing, also to ``records``.
+        NaN or infinite entries adds nothing and is not among the ``records``.
 
     Raises:
         RecordError: an unreadable row by arm, whatever was published.
@@ -282,6 +282,7 @@ def _added(schema: ScoreSchema, rows: NDArray[Any], targets: NDArray[Any], w: Va
 def _mapped(
     schema: ScoreSchema, rows: NDArray[Any], targets: NDArray[Any], w: Values
 ) -> tuple[tuple[Whole, Whole, Whole], NDArray[np.bool_]]:
+    """Return u ``(n, d)``, r ``(n,)`` and a ``(n, d)``, zero for records that are not finite; and which are."""
     unit, outcomes, fine = _on_grid(schema, rows, targets)
     finite = fine.copy()
     mean = _means(schema, unit, w)
@@ -295,7 +296,7 @@ def _mapped(
 
 
 def _on_grid(schema: ScoreSchema, rows: NDArray[Any], targets: NDArray[Any]) -> tuple[Whole, Whole, NDArray[np.bool_]]:
-    """Return grid rows, outcomes in steps of 2**-20, and the finite mask."""
+    """Return grid rows, outcomes in steps of 2**-20 of the largest, and which records are finite."""
     if schema.missing:
         return _seen_on_grid(schema, rows, targets)
     if schema.by_arm:
@@ -323,7 +324,7 @@ def _seen_on_grid(
 
 
 def _means(schema: ScoreSchema, unit: Whole, w: Values) -> Whole:
-    """Return m in steps of 2**-20."""
+    """Return m in steps of 2**-20 of the largest outcome."""
     step = schema.clip_norm / float(schema.steps)
     fitted = (unit @ w.integers.astype(np.float64)) * math.ldexp(step, -w.exponent)
     if schema.family == "poisson":

@@ -215,7 +215,7 @@ class ScoringSchema(Schema):
         return self.counted.sizes
 
     def shape(self, table: tuple[str, ...]) -> tuple[int, ...]:
-        """Return the cells per variable."""
+        """Return the number of cells along each variable of a table."""
         return self.counted.shape(table)
 
     def place(self, table: tuple[str, ...]) -> slice:

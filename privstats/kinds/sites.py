@@ -49,16 +49,16 @@ _MOST_PULLS = 4
 class SitesSchema(Schema):
     """Second moments within sites, of columns and target, for ``inference.fixed_effects`` and ``mixed``.
 
-    A site is a client. With ``z = (x, y)`` clipped to one norm R, a site of n records with sums s uploads n and, for
-    every pull lambda, ``Q = sum z z' - s s' / (n + lambda)``, 0 for n = 0. With lambda = 0 the sum over sites is the
-    regression with a dummy for every site. Intervals are too short if slopes differ by site, unless ``groups`` are
-    used.
+    A site is a client; two sites in one client are measured as one. With ``z = (x, y)`` clipped to one norm R, a site
+    of n records with sums s uploads n and, for every pull lambda, ``Q = sum z z' - s s' / (n + lambda)``, 0 for n = 0.
+    With lambda = 0 the sum over sites is the regression with a dummy for every site. Intervals are too short if slopes
+    differ by site, unless ``groups`` are used.
 
     Guarantee:
         Unit: one record, or a client of at most ``max_records_per_client``. The noise is calibrated to the largest move
         of ``(N, Q)`` by a record of a site of any size: 4 R^2 per pull under add-remove, sqrt 2 times that under
         replace-one, truncation included (``dp.joint_mu``, docs/sensitivity.md). Without DP the exact sums over few
-        sites reveal the sites: a counting rule, no proof, refuses a plan with too few.
+        sites reveal the sites: a counting rule, which is no proof, refuses a plan with too few sites for its pulls.
 
     Args:
         features: columns after the transform *and* the target, at least 2.
@@ -210,7 +210,7 @@ class SiteMoments(Moments):
         return SiteMoments(self.schema, self.N, Q, self.clip_report)
 
     def real(self) -> RealSiteMoments:
-        """Return float64 sums."""
+        """Return the sums in real units."""
         return RealSiteMoments.of_sums(self.schema, self.wire())
 
 

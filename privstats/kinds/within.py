@@ -145,7 +145,7 @@ class RealWithinMoments(RealMoments):
 
     Attributes:
         N: counts, ``(C,)``.
-        L: counts less client offsets, ``(C, C)``.
+        L: counts less the part that client offsets explain, ``(C, C)``, in records.
         A: class sums likewise, ``(C, d)``.
         B: second moments likewise, ``(d, d)``.
 
@@ -209,7 +209,7 @@ class WithinMoments(Moments):
         return int(self.N.sum())
 
     def real(self) -> RealWithinMoments:
-        """Return float64 moments."""
+        """Return the moments in real units."""
         return RealWithinMoments.of_sums(self.schema, self.wire())
 
 
@@ -252,7 +252,7 @@ def _square(schema: WithinSchema, weights: Mapping[str, float], adjacency: Adjac
     """Return mu^2 of one record, with t = ``schema.weight``; replacing is removing and adding.
 
     A record z moves Q by ``(1 - t) z z' + t a (m - z)(m - z)'``, m the others' mean, a < 1; the largest has |x| = R,
-    m_x = -x, m of another class. Truncation adds one step per entry (docs/sensitivity.md).
+    m_x = -x, m of another class. Truncation adds at most one step per entry (docs/sensitivity.md).
     """
     t, radius, step = schema.weight, schema.clip_norm, 1 / schema.scale
     C, d = schema.classes, schema.features

@@ -28,7 +28,7 @@ _MOST = 1 << 61
 
 
 def many(schema: Schema) -> int:
-    """Return a number of records that dominates their mean, with sums that fit int64."""
+    """Return a number of records at which one more hardly moves their mean, with sums that fit int64."""
     return min(_CROWD, _MOST // schema.steps**2)
 
 
@@ -98,7 +98,7 @@ def of_score(_: Any, record: Record) -> Sums:
 
 
 def plain(records: Sequence[Record]) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
-    """Return counts, sums and second moments."""
+    """Return counts and sums by cell, and second moments, of records with two features."""
     counts, sums, second = np.zeros(2, object), np.zeros((2, 2), object), np.zeros((2, 2), object)
     for record in records:
         x, times = dense(record["x"]), record["times"]

@@ -40,7 +40,7 @@ class Statistic:
         letter: name in schemas, plans and releases.
         cells: partition into blocks: per ``"class"``, ``"fold"``, ``"cell"`` of count tables, ``"pull"`` or site group,
             ``"block"`` of records, or one ``"pooled"`` block.
-        axes: axes of a block.
+        axes: axes of a block, with lengths in ``sizes``.
         powers: degrees in the feature and target vectors' entries.
         symmetric: only diagonal and strict upper triangle are sent.
         share: default part of mu^2; None: an equal part of the remainder.
@@ -94,7 +94,7 @@ class Statistic:
         return (size + sizes[self.axes[0]]) // 2 if self.symmetric else size
 
     def scale(self, features: float, targets: float = 1.0) -> float:
-        """Return wire steps per real unit."""
+        """Return wire steps per real unit, from grid steps per unit of a feature and of a target."""
         return float(self.resolution) * (features ** self.powers[0] * targets ** self.powers[1])
 
     def bound(self, steps: int) -> int:
@@ -145,7 +145,7 @@ class Schema(ABC):
         optional: letters that a plan may exclude.
         suppressible: whether a release may exclude rare classes (``min_count``).
         whole_parties: whether a party is one record.
-        scores_head: whether published values are a head, trained on none of the records.
+        scores_head: whether published values are a head; no measured record may have helped to train it.
         finds_cuts: whether it counts open columns to choose cut points.
         no_persons: why no plan may promise persons; else empty.
         needs_privacy: why no plan may release exact sums; else empty.
@@ -221,7 +221,7 @@ class Schema(ABC):
         """Axis lengths and cell counts."""
 
     def refuses_persons(self, *, averaged: bool) -> str:  # noqa: ARG002  kinds read it
-        """Return why persons with several rows are refused, if so."""
+        """Return why persons with several rows are refused; empty if they are not."""
         return self.no_persons
 
     def scale_of(self, statistic: str) -> float:
@@ -316,7 +316,7 @@ class Schema(ABC):
         return {}
 
     def refusal(self, unit: str | None) -> str:
-        """Return why no plan may promise this unit (None: no DP), if so."""
+        """Return why no plan may promise this unit (None: no DP); empty if one may."""
         return self.needs_privacy if unit is None else ""
 
     @property

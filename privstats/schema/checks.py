@@ -189,7 +189,7 @@ _MOST_GROUPS = 64
 
 
 def checked_groups(value: object) -> int:
-    """Return a number of site groups that leaves degrees of freedom."""
+    """Return the number of site groups: 1, or enough for degrees of freedom of a spread."""
     groups = as_int("groups", value, 1, "1 means no groups")
     if groups != 1 and not FEWEST_GROUPS <= groups <= _MOST_GROUPS:
         raise SchemaError(f"groups must be 1, or {FEWEST_GROUPS} to {_MOST_GROUPS}, got {groups}: 8 suits most cohorts")

@@ -36,8 +36,8 @@ class Kind:
         worst: builds two data sets that attain ``square``; None: no certificate.
         client_square: computes mu^2 of one client; None: as for any records.
         unsigned: letters with entries that are never negative.
-        nearer: whether records are closer than arbitrary vectors of their lengths.
-        beside: argument next to the rows: ``"labels"``, ``"targets"``, ``"unread"``.
+        nearer: whether two records are closer than two arbitrary vectors of their lengths can be.
+        beside: argument next to the rows: ``"labels"``, ``"targets"``, ``"unread"``; None: as ``rows`` requires.
         stays: an unreadable record counts as zeros: the number of records is public.
         readable: ``measure`` that excludes unreadable records; None: batchwise ``measure``.
         terms: each record's contribution; None: no promise per person.
@@ -134,7 +134,7 @@ def bare(schema: _Any) -> _Any:
 
 
 def of_records(schema: Schema) -> RecordSchema:
-    """Return a schema of plain sums over records.
+    """Return the schema if it measures plain sums over records.
 
     Raises:
         SchemaError: it is of another kind.

@@ -115,7 +115,7 @@ class Values:
         return self.integers.astype("<i8").tobytes()
 
     def near(self, other: Values, tolerance: float = 2.0**-16) -> bool:
-        """Return whether entries differ by at most ``tolerance`` times the largest.
+        """Return whether entries differ by at most ``tolerance`` times the largest entry of both arrays.
 
         Machines' eigenvectors differ in last digits.
         """

@@ -89,7 +89,7 @@ class _Packed(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def room(self) -> int:
-        """Return the number of entries; an empty axis counts as one."""
+        """Number of entries; an empty axis counts as one."""
         return math.prod(max(each, 1) for each in self.shape)
 
     @property

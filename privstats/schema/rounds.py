@@ -98,6 +98,6 @@ class Round(Schema):
     )
 
     def check_values(self, values: Mapping[str, Values]) -> None:
-        """Refuse malformed values, or entries of more than 20 bits."""
+        """Refuse values of another shape, wider than 20 bits, tiny or enormous."""
         super().check_values(values)
         check_widths(values)

@@ -23,10 +23,11 @@ class Bins:
     Args:
         edges: at least three finite numbers in increasing order.
         closed: the bin end that belongs to it, ``"left"``: low <= value < high; or ``"right"``.
-        missing: whether missing values (None, NaN, a blank, ``"NA"``) count in a separate cell.
+        missing: whether missing values (None, NaN, a blank, ``"NA"``) count in a separate cell; otherwise they have
+            none.
         open: outer bins that include values beyond their edge: ``"both"``, ``"above"`` (for times: a code -9 has no
-            cell), ``"below"`` or ``"none"``. A record without a cell is refused or excluded:
-            ``measure(..., unreadable=...)``.
+            cell), ``"below"`` or ``"none"``. An outer edge itself belongs to its bin. A record without a cell is
+            refused or excluded: ``measure(..., unreadable=...)``.
 
     Example:
         >>> age = ps.Bins("age", (0, 40, 60, 120))

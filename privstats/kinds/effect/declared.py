@@ -86,7 +86,7 @@ def _shared_range(outcome: Any) -> tuple[Any, tuple[str, ...] | None]:
 
 
 def _range_of(declared: Any, field: str) -> tuple[float, float]:
-    """Return the range; texts beyond two have -1 to 1, which leaves 0/1 columns unscaled."""
+    """Return the range: 0 to 1 for two texts, -1 to 1 for more, which leaves 0/1 columns unscaled."""
     if _is_worded(declared):
         return (0.0, 1.0) if len(declared) == 2 else (-1.0, 1.0)
     return checked_range(declared, field)

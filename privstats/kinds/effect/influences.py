@@ -25,7 +25,7 @@ Whole = NDArray[np.float64]
 def in_steps(
     schema: EffectSchema, population: Population, influence: NDArray[np.float64], line: Values
 ) -> tuple[Whole, NDArray[np.bool_]]:
-    """Return (t, s) in integer steps, ``(n, 2)``, and which keep the bound."""
+    """Return (t, s) in integer steps, ``(n, 2)``, and which records keep the bound; others count as dropped."""
     most = schema.unit(line) / schema.half
     steps, square = float(schema.steps), float(schema.steps) ** 2
     share = (influence - schema.guess(line) * population.weight) / most
@@ -35,7 +35,7 @@ def in_steps(
 
 
 def _steps(share: NDArray[np.float64], steps: float) -> tuple[Whole, Whole]:
-    """Return t in steps, and 1 - t^2 of that integer: the unrounded t could pass the bound."""
+    """Return t in steps, and 1 - t^2 of that integer: with the unrounded t, both could exceed the bound."""
     t = np.rint(np.clip(share, -1.0, 1.0) * steps)
     return t, np.trunc((steps * steps - t * t) / steps)
 
@@ -99,7 +99,7 @@ def influence_of(
 
 
 def weighted_rows(schema: EffectSchema, population: Population, arm: NDArray[np.bool_], x: Whole) -> Whole:
-    """Return rows times arm weights, negative for the other arm, ``(n, d)``.
+    """Return rows times arm weights, negative for the other arm, 0 where dropped, ``(n, d)``.
 
     Weights are at most 1 and entries are truncated toward zero, so no row grows.
     """

@@ -56,7 +56,8 @@ class EffectSchema(Schema):
     ``(t, 1 - t^2)`` to e, and its weight to W if not randomised. The square costs no further budget
     (docs/sensitivity.md).
 
-    Outcomes have the letters e, f, g and so on. Subgroups have separate sums with full noise and cost no budget.
+    Outcomes have the letters e, f, g and so on. Subgroups have separate sums with full noise; a record is in exactly
+    one, so subgroups cost no budget.
 
     Args:
         features: twice the number of columns after the transform, which ends in ``ConstantFeature`` and ``ByArm``.
@@ -71,12 +72,13 @@ class EffectSchema(Schema):
             weigh by the inverse published probability of being observed.
         measure: in a trial ``"ratio"`` of the arms' mean outcomes, or ``"both"``, ratio and difference; None: the
             difference.
-        left_out: ``"counted"``: unreadable records are counted with noise, by arm and by outcome or column, at no
-            further price (CONSORT 13b).
+        left_out: ``"counted"``: unreadable records are counted with noise, by arm and by whether outcome or column is
+            unreadable, at no further price (CONSORT 13b).
         balance: the last session's budget part for the columns' balance, .05 to .5.
         estimand: ``"ate"``; if not randomised also ``"att"``, of the treated, or ``"overlap"``, weighted by p (1 - p).
-        trim: if not randomised, .02 to .4: excludes published propensities below it (not for ``"att"``) or above 1
-            minus it. With ``missing``, .2 to .8: the smallest published probability of being observed, in either arm.
+        trim: if not randomised, .02 to .4: excludes records with published propensities below it (not for ``"att"``) or
+            above 1 minus it. With ``missing``, .2 to .8: the smallest published probability of being observed, in
+            either arm.
         grid_bits: f; t has 2**f steps per 1.
         transform, feature_names: as in :class:`ClassSchema`; the arm is an input column.
 
@@ -199,7 +201,7 @@ class EffectSchema(Schema):
 
     @property
     def sizes(self) -> dict[str, int]:
-        """Axis lengths; exclusions are three arms by unread outcome or column."""
+        """Axis lengths; exclusions are arms (others, treated, unknown) by unreadable outcome or column."""
         blocks = {"block": self.blocks} if self.blocks > 1 else {}
         return {"power": 2, "feature": self.width, "exclusion": EXCLUSIONS, **blocks}
 
@@ -274,7 +276,7 @@ class EffectSchema(Schema):
     def needs(self) -> Mapping[str, tuple[int, ...]]:
         """Shapes of each outcome's lines with the guessed effect, ``(2 d + 1,)``, and of w.
 
-        w has shape ``(d,)``, or ``(2 d,)`` for being observed in either arm.
+        A fitted propensity w has shape ``(d,)``, or ``(2 d,)`` for being observed in either arm.
         """
         line = dict.fromkeys(self.lines, (self.features + 1,))
         if not self.fits_propensity:
@@ -282,7 +284,7 @@ class EffectSchema(Schema):
         return {**line, "w": (self.features if self.missing else self.width,)}
 
     def check_values(self, values: Mapping[str, Values]) -> None:
-        """Refuse malformed published values, or entries of more than 20 bits."""
+        """Refuse published values of another shape, wider than 20 bits, tiny or enormous."""
         super().check_values(values)
         check_widths(values, _EXPONENTS)
 
@@ -312,13 +314,13 @@ class EffectSchema(Schema):
 
     @property
     def largest_weight(self) -> float:
-        """Largest weight of a record, or its contribution to a ratio's denominator."""
+        """The unit of W: a record's largest weight, or largest contribution to a ratio's denominator."""
         of_weights = 0.25 if self.estimand == "overlap" else 1.0
         return 1 / self.least_chances[1] if self.measure else of_weights
 
     @property
     def arm_weight(self) -> float:
-        """Largest weight of a record in its arm."""
+        """Largest weight of a record in its arm, where weights balance the arms."""
         if self.probability is not None:
             return 1 / min(self.least_chances)
         low = self.trim or 0.0

@@ -1,6 +1,6 @@
 """Read records and sum their influence values on a treatment effect.
 
-The bits are equal in any batch, order and BLAS. A record is refused at any published values or at none: no error
+The bits are equal in any batch, order and BLAS. A record is refused at all published values or at none: no error
 depends on both together.
 """
 
@@ -48,13 +48,13 @@ RealEffectMoments = in_real_units("Effect", EffectSchema, "Ne", f"W{INFLUENCES[1
 class EffectMoments(Moments):
     """The exact sums on the grid: N, e int64 ``(2,)``, and W where it is sent.
 
-    Further outcomes have f, g and so on; subgroups come first, as blocks. With site groups, sums are in group 0 until
-    :meth:`for_client`.
+    Further outcomes have f, g and so on; with subgroups each array has one block per subgroup, first. With site groups,
+    sums are in group 0 until :meth:`for_client`.
 
     Attributes:
         records: number of measured records; None: unknown. Private, never sent.
         published: digest of the published values; empty: unknown.
-        variants: the sums at each roster probability, smallest first.
+        variants: the sums at each roster probability, smallest first; :meth:`for_client` selects one.
     """
 
     shown: ClassVar[tuple[str, ...]] = ("estimand", "features")
@@ -118,7 +118,7 @@ class EffectMoments(Moments):
         return EffectMoments.of_sums(self.schema, moved, records=self.records, published=self.published)
 
     def real(self) -> Any:
-        """Return float64 sums."""
+        """Return the sums in real units."""
         return RealEffectMoments.of_sums(self.schema, self.wire())
 
 
@@ -151,7 +151,8 @@ def measured_effects(
         record's own values determine. A record outside the published population has W 0, t 0 and s 2**f.
 
     Raises:
-        RecordError: for any published values: NaN or infinite entries, an arm other than 0 and 1, or no subgroup.
+        RecordError: a record has NaN or infinite entries, an arm other than 0 and 1, or no subgroup, whatever was
+            published.
     """
     chances = schema.probabilities or (None,)
     several = [moments.grid.sums_of(schema, f"NWbO{INFLUENCES}") for _ in chances]
