@@ -37,9 +37,6 @@ class Analysis:
         assignment, measured_before, missing: sentences on treatment assignment, when columns were measured, and missing
             outcomes.
 
-    Raises:
-        PlanError: an invalid name or value.
-
     Example:
         >>> analysis = ps.course.Analysis(primary=("relapse",), secondary=("death",), subgroups=("age",))
         >>> analysis.family("relapse", ""), analysis.family("relapse", "age"), analysis.family("death", "age")

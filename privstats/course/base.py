@@ -1,7 +1,7 @@
 """Define a course: plans that follow one another under one budget, each chosen from earlier releases.
 
-Clients recompute the plan (``verify_next``), which catches honest mistakes. A dishonest server can invent releases, so
-bounds are proved for every published value and no promise depends on the plan.
+Clients recompute each plan (``verify_next``). Bounds are proved for every published value, so no promise depends on
+that check.
 """
 
 from __future__ import annotations

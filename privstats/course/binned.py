@@ -1,7 +1,6 @@
 """Count columns with unknown ranges to compute cut points, then run a plan or a course with them.
 
-Each count session's cells follow from earlier counts (``estimates.cut_points``). Only released counts decide an edge,
-so choosing edges spends nothing more.
+Released counts alone decide an edge, so choosing edges spends nothing more.
 """
 
 from __future__ import annotations
@@ -84,9 +83,6 @@ class Binned(Planned):
         sessions: of counts, 1 to 6; None: 4.
         promise: the owners' promise for all sessions, for files and audits.
 
-    Raises:
-        PlanError: an invalid plan or number, too many cells, or a broken promise.
-
     Guarantee:
         All sessions together are mu-GDP with :attr:`mu`, for the unit and adjacency of the plan. A record counts 1 in
         exactly one cell of each of J open columns, at any edges, so J, and 2 J for two records, is the square of a
@@ -135,7 +131,7 @@ class Binned(Planned):
         """Return the course that keeps a plan's promise in total.
 
         Args:
-            whole: the plan behind the cut points; all sessions may spend its promise.
+            whole: the plan behind the cut points, with the total promise.
             then: ``"centred"``, ``"rounds"`` or ``"newton"``, the course that follows; None: the plan itself.
             expected_records, share, sessions: as in the class.
             options: further arguments of that course's ``within``.

@@ -52,9 +52,6 @@ class Centred(Planned):
         calibrated: whether a masked sum of eleven numbers sets ``LDA.temperature_``, at 1 % of mu^2; the plan must have
             N, A and B, no min_count, and a transform that ends in ``UnitNorm()``.
 
-    Raises:
-        PlanError: an invalid plan or number, or a broken promise.
-
     Guarantee:
         All sessions together are mu-GDP with :attr:`mu`, for the unit and adjacency of the plan: each one's noise is
         sized for its own mu at any centre and published scores, because rows are clipped after centring and no scores
@@ -92,7 +89,7 @@ class Centred(Planned):
         """Return the course that keeps a plan's promise in total.
 
         Args:
-            whole: all sessions together may spend this plan's promise.
+            whole: the plan, with the total promise.
             expected_records, calibrated: as in the class.
         """
         record_mu(whole)  # refuses a plan without DP
@@ -170,11 +167,7 @@ class Centred(Planned):
 
     @classmethod
     def of(cls, mean: Plan | None, sums: Plan, calibration: Plan | None = None) -> Centred:
-        """Return the course that has these plans, at any centre; None means no sum.
-
-        Raises:
-            PlanError: no course has all of them.
-        """
+        """Return the course that has these plans, at any centre; None means no sum."""
         steps = sums.schema.transform if mean is None else mean.schema.transform
         original, added = sums.schema.transform[: len(steps)], sums.schema.transform[len(steps) :]
         if original == steps and [type(step) for step in added] in ([], [Centre, UnitNorm]):

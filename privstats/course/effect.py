@@ -82,11 +82,7 @@ def published_line(schema: EffectSchema, outcome: Release, place: int = 0) -> Va
 
 
 def arm_sums(schema: EffectSchema, outcome: Release, place: int = 0) -> ArmSums:
-    """Return the outcome session's sums by arm, about the middle of the outcome range.
-
-    Raises:
-        ReleaseError: a release of another schema.
-    """
+    """Return the outcome session's sums by arm, about the middle of the outcome range."""
     refusal = ReleaseError("this release is of no outcome session; give the releases of one Effect course, in order")
     if narrowed(outcome.plan.schema, RidgeSchema, refusal) != schema.rows:
         raise refusal
@@ -155,9 +151,6 @@ class Effect(Planned):
         promise: the owners' promise for all sessions, for files and audits.
         analysis: declared before the first session; None: every row is exploratory.
 
-    Raises:
-        PlanError: an invalid plan, number or analysis, or a broken promise.
-
     Guarantee:
         All sessions and retries together are mu-GDP with :attr:`mu`, for the plan's unit and adjacency: all bounds hold
         for every published value, and sessions compose (:class:`Course`).
@@ -204,7 +197,7 @@ class Effect(Planned):
         """Return the course that keeps a promise in total.
 
         Args:
-            privacy: what all sessions and retries may spend together.
+            privacy: the total promise, retries included.
             adjust: False omits a trial's outcome lines.
             share, rounds, retries, analysis: as in the class.
         """
@@ -226,7 +219,7 @@ class Effect(Planned):
         """Return the course that keeps a plan's promise in total.
 
         Args:
-            whole: the last session's plan from :meth:`full_plan`; all sessions and retries may spend its promise.
+            whole: the last session's plan from :meth:`full_plan`, with the total promise.
             share, rounds, retries, analysis: as in the class.
         """
         schema = _require_effect(whole)

@@ -53,9 +53,6 @@ class Hazard(Planned):
         early_bins: two or more bins before the time that splits the follow-up in a further session, which tests
             proportionality; 0: none.
 
-    Raises:
-        PlanError: an invalid plan, number or column, or a broken promise.
-
     Guarantee:
         All sessions together are mu-GDP with :attr:`mu`, for the unit and adjacency of the plan: the counts at 6 % of
         mu^2 (12 % at continuous times), and rounds, retries and the check (a round over fewer bins) with equal parts of
@@ -113,7 +110,7 @@ class Hazard(Planned):
         """Return the course that keeps a promise in total.
 
         Args:
-            privacy: what all sessions may spend together.
+            privacy: the total promise.
             by, rounds, retries, early_bins: as in the class.
         """
         if not isinstance(privacy, Privacy):
@@ -129,7 +126,7 @@ class Hazard(Planned):
         """Return the course that keeps a plan's promise in total.
 
         Args:
-            whole: a round's plan from :meth:`full_plan`; all sessions may spend its promise.
+            whole: a round's plan from :meth:`full_plan`, with the total promise.
             by, rounds, retries, early_bins: as in the class.
         """
         check_numbers(rounds, retries)
@@ -265,9 +262,6 @@ def first_values(schema: HazardSchema, counts: Release | None = None) -> dict[st
     """Return the first round's weights, without hazard ratios, and clock c for continuous times.
 
     Without counts: a hazard of one half over all bins, and even cells.
-
-    Raises:
-        ReleaseError: no release of this schema's counts.
     """
     hazards, passing = cumulative_half(schema.periods), np.diff(schema.marks)
     if counts is not None:

@@ -303,11 +303,7 @@ KINDS: dict[str, CourseKind] = by_name(
 
 
 def register(kind: CourseKind) -> CourseKind:
-    """Add a kind.
-
-    Raises:
-        PlanError: its name or class has a row.
-    """
+    """Add a kind."""
     if kind.name in KINDS or any(kind.type is each.type for each in KINDS.values()):
         raise PlanError(f"a course kind {kind.name!r}, or one of {kind.type.__name__}, is registered; name another")
     KINDS[kind.name] = kind
@@ -315,11 +311,7 @@ def register(kind: CourseKind) -> CourseKind:
 
 
 def course_kind(course: Course) -> CourseKind:
-    """Return a course's row.
-
-    Raises:
-        PlanError: its class has none.
-    """
+    """Return a course's row."""
     row = _row_of(course)
     if row is None:
         raise PlanError(

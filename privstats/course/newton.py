@@ -40,9 +40,6 @@ class Newton(Planned):
         retries: budgeted rounds for those without a sum.
         promise: the owners' promise for all rounds, for files and audits.
 
-    Raises:
-        PlanError: an invalid plan or number, or a broken promise.
-
     Guarantee:
         All rounds and retries together are mu-GDP with :attr:`mu` = sqrt(rounds + retries) times the first plan's, for
         its unit and adjacency: a round's bound holds for every w, and rounds compose (:class:`Course`).
@@ -76,7 +73,7 @@ class Newton(Planned):
         """Return the course that keeps a promise in total.
 
         Args:
-            privacy: what all rounds and retries may spend together.
+            privacy: the total promise, retries included.
             rounds, retries: as in :meth:`within`.
         """
         if isinstance(privacy, NoPrivacy) or not isinstance(privacy, Privacy):
@@ -88,12 +85,12 @@ class Newton(Planned):
         """Return the course that keeps a plan's promise in total.
 
         Args:
-            whole: a round's plan from :meth:`full_plan`; all rounds and retries may spend its promise.
+            whole: a round's plan from :meth:`full_plan`, with the total promise.
             rounds: T; None: 4 for a logistic, 5 for a Poisson regression.
             retries: as in the class.
 
         Raises:
-            PlanError: as in the class, or noise would hide a Poisson regression's coefficients.
+            PlanError: also where noise would hide a Poisson regression's coefficients.
         """
         schema = _require_scores(whole)
         rounds = (5 if schema.family == "poisson" else 4) if rounds is None else rounds

@@ -29,7 +29,8 @@ class Planned:
 
     Guarantee:
         All rounds and retries together are mu-GDP with :attr:`mu` = sqrt of the sum over :attr:`priced` of mu^2
-        (:class:`~privstats.course.Course`); a course that breaks its own promise is never built.
+        (:class:`~privstats.course.Course`); a course that breaks its own promise is never built. Invalid fields raise
+        ``PlanError``.
     """
 
     label: ClassVar[str]

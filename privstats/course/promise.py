@@ -60,9 +60,6 @@ class Promise:
 
     Attributes:
         epsilon, delta: as the owners wrote them.
-
-    Raises:
-        PlanError: epsilon or delta is out of range.
     """
 
     epsilon: float

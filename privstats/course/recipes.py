@@ -394,9 +394,6 @@ def recipe_for(
         first: the first release's plan, at any budget.
         module: the module's name; None: a linear model.
         clip: norm to which a linear softmax's residuals are clipped.
-
-    Raises:
-        PlanError: no recipe refines such a release.
     """
     return _refined(first.schema).recipe(first, records, mu, rounds, module, clip)
 

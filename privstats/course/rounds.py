@@ -52,9 +52,6 @@ class Rounds(Planned):
             for ``Cells`` a public rule's.
         promise: the owners' promise for all rounds, for files and audits; comparing courses ignores it.
 
-    Raises:
-        PlanError: an invalid plan or number, or a broken promise.
-
     Guarantee:
         All rounds and retries together are mu-GDP with :attr:`mu`, for the unit and adjacency of the first plan: every
         round's noise is sized for its own mu at any weights and map, and rounds compose (:class:`Course`). A client in
@@ -118,7 +115,7 @@ class Rounds(Planned):
         """Return the course that keeps a plan's promise in total.
 
         Args:
-            whole: the first plan; all rounds together may spend its promise.
+            whole: the first plan, with the total promise.
             rounds: T; None: 4, and 6 for a softmax from mu .7 on (:func:`~privstats.estimates.recipes.advised_rounds`).
             expected_records, retries, calibrated, module: as in the class.
         """
@@ -275,9 +272,6 @@ class PartyRounds(Planned):
         first: the plan of the first round, of a ``PartySchema``.
         promise: the owners' promise for both rounds, for files and audits.
 
-    Raises:
-        PlanError: an invalid plan, or a broken promise.
-
     Guarantee:
         Both rounds together are mu-GDP with :attr:`mu` = sqrt(2) times the first plan's, for whole parties and its
         adjacency: a round's bound holds for every W (:class:`~privstats.PartyUpdateSchema`), and rounds compose
@@ -307,11 +301,7 @@ class PartyRounds(Planned):
 
     @classmethod
     def within(cls, whole: Plan) -> PartyRounds:
-        """Return the course that keeps a plan's promise in total.
-
-        Args:
-            whole: both rounds together may spend this plan's promise.
-        """
+        """Return the course that keeps a plan's promise in total."""
         _require_parties(whole)
         return cls(replace(whole, privacy=part_of(whole, 1 / _ROUNDS, None)), Promise.of(whole))
 

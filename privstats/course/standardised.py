@@ -49,9 +49,6 @@ class Standardised(Planned):
         share: the first session's part of mu^2, from .01 to .5.
         promise: the owners' promise for both sessions, for files and audits.
 
-    Raises:
-        PlanError: an invalid plan or share, or a broken promise.
-
     Guarantee:
         Both sessions together are mu-GDP with :attr:`mu`, for the unit and adjacency of the plan: the second is sized
         for its own mu at any ranges, because noise follows from its own clip norm and target bound; ranges are a
@@ -85,7 +82,7 @@ class Standardised(Planned):
         """Return the course that keeps a plan's promise in total.
 
         Args:
-            whole: both sessions together may spend this plan's promise.
+            whole: the plan, with the total promise.
             share: as in the class.
         """
         require_plan("whole", whole)
@@ -127,11 +124,7 @@ class Standardised(Planned):
 
 
 def behind_ranges(schema: RidgeSchema, first: Release) -> RidgeSchema:
-    """Return the schema in the ranges that a release gives.
-
-    Raises:
-        ReleaseError: a release of other columns or target.
-    """
+    """Return the schema in the ranges that a release gives."""
     refusal = ReleaseError("ranges follow from a release of the same columns and target; give the first session's")
     declared = narrowed(first.plan.schema, RidgeSchema, refusal)
     if replace(declared, folds=schema.folds) != schema:

@@ -145,11 +145,7 @@ class CountSchema(Schema):
         return once.replace("table,", "table, and each number between -1 and 1,") if self.numbers else once
 
     def variable(self, name: str) -> Any:
-        """Return the variable or number of this name.
-
-        Raises:
-            SchemaError: the schema has none.
-        """
+        """Return the variable or number of this name."""
         columns = {each.name: each for each in self.read}
         if name not in columns:
             raise SchemaError(f"{name!r} is no variable of the plan; it has {', '.join(columns)}")

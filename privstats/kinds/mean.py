@@ -76,11 +76,7 @@ MeanMoments, RealMeanMoments = containers("Mean", MeanSchema, _TABLE, ("features
 
 
 def measured_mean(schema: MeanSchema, X: Any, y: Any, _: Mapping[str, Values], progress: bool) -> Moments:
-    """Return the exact sum; only the length of ``y`` is read.
-
-    Raises:
-        DataError: malformed rows, or another number of labels.
-    """
+    """Return the exact sum; only the length of ``y`` is read."""
     plain = class_rows(schema, 2, schema.grid_bits)
     sums: Any = moments.accumulators.measured(plain, _of_one_class(schema, X, y), None, progress)
     return MeanMoments(schema, sums.A[0], sums.records, sums.clip_report)

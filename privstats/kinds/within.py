@@ -220,7 +220,6 @@ def within_moments(schema: WithinSchema, plain: ClassMoments) -> WithinMoments:
     hence Python integers. Truncation adds at most one step per entry to the distance of two data sets.
 
     Args:
-        schema: has lambda, ``pull``; beyond ``n_max`` records it is ``lambda n / n_max``.
         plain: N, A and B of *all* records of the client.
     """
     N, A, B, records = plain.N, plain.A, np.asarray(plain.B), plain.records

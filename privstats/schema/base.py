@@ -115,11 +115,7 @@ def letters_of(table: tuple[Statistic, ...]) -> str:
 
 
 def by_letter(table: tuple[Statistic, ...], letters: str) -> tuple[Statistic, ...]:
-    """Return the rows that ``letters`` names, in that order.
-
-    Raises:
-        SchemaError: the table lacks a letter.
-    """
+    """Return the rows that ``letters`` names, in that order."""
     rows = {row.letter: row for row in table}
     unknown = "".join(letter for letter in letters if letter not in rows)
     if unknown:

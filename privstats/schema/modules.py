@@ -173,9 +173,6 @@ def checked_gradients(
         For any result of the module, a gradient is at most 4**f long and kappa is in 0..2**f, in integers. The module
         promises that both are functions of the record and the values alone.
 
-    Raises:
-        SchemaError: the module returns wrong shapes.
-
     Example:
         >>> from privstats.schema.modules import checked_gradients
         >>> class Long:

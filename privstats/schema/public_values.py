@@ -187,11 +187,7 @@ class Published:
         return self.values
 
     def holding(self, values: Mapping[str, Values]) -> Published:
-        """Return this digest with its values.
-
-        Raises:
-            PlanError: the values do not match.
-        """
+        """Return this digest with its values; PlanError unless they match."""
         return replace(self, values=values)
 
     def save(self, path: PathLike, signer: Signer | None = None) -> None:

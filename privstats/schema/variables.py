@@ -67,11 +67,7 @@ Variable: TypeAlias = Categories | Bins
 
 
 def variable_of(value: Any) -> Variable:
-    """Return a variable, also from a plan file's table.
-
-    Raises:
-        SchemaError: it is none.
-    """
+    """Return a variable, also from a plan file's table."""
     if isinstance(value, Bins):
         return value
     if isinstance(value, Categories):

@@ -247,11 +247,7 @@ def _columns(schema: EffectSchema, rows: NDArray[Any]) -> Iterator[tuple[Variabl
 
 
 def blocks_of(schema: EffectSchema, rows: NDArray[Any]) -> NDArray[np.intp]:
-    """Return every record's block, ``(n,)``, from its own values alone.
-
-    Raises:
-        RecordError: a record is in no subgroup.
-    """
+    """Return every record's block, ``(n,)``, from its own values alone."""
     cells = []
     for variable, column in _columns(schema, rows):
         cells.append(moments.cells.cells_in(variable, column))
@@ -274,10 +270,7 @@ def mapped_records(
     values: Mapping[str, Values],
     chance: float | None = None,
 ) -> Mapped:
-    """Return every record's contribution in steps, at the trial's probability ``chance`` or the smallest.
-
-    Outside the population a record has weight 0 and (0, 2**f).
-    """
+    """Return every record's contribution in steps, at the trial's probability ``chance`` or the smallest."""
     arm, x = moments.rounds.arm_rows(schema, rows)
     blocks = blocks_of(schema, rows)
     real = moments.rounds.real_outcomes(targets, schema.outcomes, missing=schema.missing is not None)
