@@ -152,7 +152,6 @@ def private_releases(
         course: plans in the central model, such as :func:`single_party_plan` builds.
         X, y: as in :func:`private_release`; batches must start anew for every round.
         persons, ledger, dataset, rng, allow_reproducible: as in :func:`private_release`.
-        run: a name for this run.
         tick: called after each round.
 
     Returns:

@@ -1,8 +1,4 @@
-"""Define a course: plans that follow one another under one budget, each chosen from earlier releases.
-
-Clients recompute each plan (``verify_next``). Bounds are proved for every published value, so no promise depends on
-that check.
-"""
+"""Define a course: plans that follow one another under one budget, each chosen from earlier releases."""
 
 from __future__ import annotations
 
@@ -180,7 +176,7 @@ def verify_next(course: Course, plan: Plan, releases: Releases) -> Round:
 
     A party calls it before it measures. Recomputed published values may differ by rounding; all else must be equal. The
     check holds an honest server to the recipe, and separates parties that were shown different releases. A dishonest
-    server can invent releases; no promise depends on it.
+    server can invent releases; bounds hold for every published value, so no promise depends on the check.
 
     Raises:
         PlanError: the course has ended, or another plan follows.

@@ -1,7 +1,4 @@
-"""Count columns with unknown ranges to compute cut points, then run a plan or a course with them.
-
-Released counts alone decide an edge, so choosing edges spends nothing more.
-"""
+"""Count columns with unknown ranges to compute cut points, then run a plan or a course with them."""
 
 from __future__ import annotations
 
@@ -81,7 +78,7 @@ class Binned(Planned):
         expected_records: n, stated publicly, never counted from the records.
         share: the counts' part of mu^2, 1/64 to .9; None: a fifth.
         sessions: of counts, 1 to 6; None: 4.
-        promise: the owners' promise for all sessions, for files and audits.
+        promise: the owners' total promise, for files and audits.
 
     Guarantee:
         All sessions together are mu-GDP with :attr:`mu`, for the unit and adjacency of the plan. A record counts 1 in

@@ -1,7 +1,4 @@
-"""Plan a release behind a noisy mean: the mean of all rows first, then the plan's sums of rows centred by it.
-
-The mean is a public map in the second plan; its noise decides how far it is trusted (:func:`shrunk_mean`).
-"""
+"""Plan a release behind a noisy mean: the mean of all rows first, then the plan's sums of rows centred by it."""
 
 from __future__ import annotations
 
@@ -48,7 +45,7 @@ class Centred(Planned):
         plan: the second plan without the mean: of a ``ClassSchema`` of rows of norm 1.
         expected_records: n, stated publicly, never counted from the records. None: ``cohort.max_records``. Too large an
             n shortens the mean by the same factor.
-        promise: the owners' promise for all sessions, for files and audits.
+        promise: the owners' total promise, for files and audits.
         calibrated: whether a masked sum of eleven numbers sets ``LDA.temperature_``, at 1 % of mu^2; the plan must have
             N, A and B, no min_count, and a transform that ends in ``UnitNorm()``.
 

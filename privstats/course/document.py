@@ -94,11 +94,7 @@ def texts(name: str, course: Written) -> Mapping[str, bytes]:
 
 
 def is_course(path: str | os.PathLike[str]) -> bool:
-    """Return whether a file claims to be a course's.
-
-    Raises:
-        PlanError: it cannot be read.
-    """
+    """Return whether a file claims to be a course's."""
     return any(line.strip() == "[course]" for line in read_text(path).splitlines())
 
 

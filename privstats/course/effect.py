@@ -1,7 +1,4 @@
-"""Plan a treatment effect under one promise: a propensity if not randomised, outcome lines, then influence values.
-
-Each session publishes values from the releases before it. ``inference.effect`` reads the table.
-"""
+"""Plan a treatment effect under one promise: a propensity if not randomised, outcome lines, then influence values."""
 
 from __future__ import annotations
 
@@ -148,7 +145,7 @@ class Effect(Planned):
         share: the outcome session's part of mu^2, up to .3; 0 omits it from a trial.
         rounds: of the propensity; None: 4, or none if no propensity is fitted.
         retries: budgeted sessions, each at the last one's price, for those without a sum.
-        promise: the owners' promise for all sessions, for files and audits.
+        promise: the owners' total promise, for files and audits.
         analysis: declared before the first session; None: every row is exploratory.
 
     Guarantee:

@@ -1,7 +1,4 @@
-"""Plan counts, then Newton rounds: proportional hazards as a few sums of score and information under one budget.
-
-``estimates`` has the arithmetic, and ``inference.hazards`` reads the releases.
-"""
+"""Plan counts, then Newton rounds: proportional hazards as a few sums of score and information under one budget."""
 
 from __future__ import annotations
 
@@ -41,15 +38,14 @@ class Hazard(Planned):
     """Counts of bin, event and arm, then ``rounds`` sums of score and information with equal noise.
 
     The counts give the starting hazards, survival curves, the log-rank test and the check of proportionality. With
-    continuous times a bin has four cells, which give the part of its hazard that had passed at censoring. The unit is
-    one person over all periods, one row.
+    continuous times a bin has four cells, which give the part of its hazard that had passed at censoring.
 
     Args:
         plan: a round's plan, as :meth:`start` builds it, of a ``HazardSchema``.
         by: a column of 0 and 1, such as the arm, to cross with bins and events.
         rounds: T; six for a hazard ratio above 2 or below .5.
         retries: budgeted rounds for those without a sum.
-        promise: the owners' promise for all sessions, for files and audits.
+        promise: the owners' total promise, for files and audits.
         early_bins: two or more bins before the time that splits the follow-up in a further session, which tests
             proportionality; 0: none.
 

@@ -1,7 +1,4 @@
-"""Plan Newton rounds: a logistic or Poisson regression as a few sums of score and information under one budget.
-
-``estimates.score`` has the steps, and ``inference`` the intervals.
-"""
+"""Plan Newton rounds: a logistic or Poisson regression as a few sums of score and information under one budget."""
 
 from __future__ import annotations
 
@@ -38,7 +35,7 @@ class Newton(Planned):
         first: the first round's plan, as :meth:`start` builds it, of a ``ScoreSchema``.
         rounds: T; four suit a logistic, five a Poisson regression, more suit rare outcomes.
         retries: budgeted rounds for those without a sum.
-        promise: the owners' promise for all rounds, for files and audits.
+        promise: the owners' total promise, for files and audits.
 
     Guarantee:
         All rounds and retries together are mu-GDP with :attr:`mu` = sqrt(rounds + retries) times the first plan's, for

@@ -1,7 +1,4 @@
-"""Plan refinement rounds: an ordinary release, then a few gradients at weights that follow from earlier releases.
-
-This module decides the plans, their price and their order; ``recipes`` computes the values between rounds.
-"""
+"""Plan refinement rounds: an ordinary release, then a few gradients at weights that follow from earlier releases."""
 
 from __future__ import annotations
 
@@ -49,8 +46,8 @@ class Rounds(Planned):
         calibrated: whether a masked sum of eleven numbers sets ``RefinedSoftmax.temperature_``, at 1 % of mu^2.
         module: name of a :class:`~privstats.schema.modules.Module` that replaces the linear softmax.
         clip: c, the norm to which a linear softmax's residuals are clipped: .3, .5, .7 or 1. :meth:`within` sets .3, or
-            for ``Cells`` a public rule's.
-        promise: the owners' promise for all rounds, for files and audits; comparing courses ignores it.
+            follows a public rule for ``Cells``.
+        promise: the owners' total promise, for files and audits; comparing courses ignores it.
 
     Guarantee:
         All rounds and retries together are mu-GDP with :attr:`mu`, for the unit and adjacency of the first plan: every
@@ -270,7 +267,7 @@ class PartyRounds(Planned):
 
     Args:
         first: the plan of the first round, of a ``PartySchema``.
-        promise: the owners' promise for both rounds, for files and audits.
+        promise: the owners' total promise, for files and audits.
 
     Guarantee:
         Both rounds together are mu-GDP with :attr:`mu` = sqrt(2) times the first plan's, for whole parties and its

@@ -1,7 +1,4 @@
-"""Charge a course to a ledger: its total price before the first round, then each round's charge.
-
-``contrib.streams.record_registry`` charges a stream's rounds.
-"""
+"""Charge a course to a ledger: its total price before the first round, then each round's charge."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ class Standardised(Planned):
     Args:
         plan: the second plan in public ranges: of a ``RidgeSchema`` of numbers with a last ``ConstantFeature``.
         share: the first session's part of mu^2, from .01 to .5.
-        promise: the owners' promise for both sessions, for files and audits.
+        promise: the owners' total promise, for files and audits.
 
     Guarantee:
         Both sessions together are mu-GDP with :attr:`mu`, for the unit and adjacency of the plan: the second is sized

@@ -67,8 +67,8 @@ class GradientSchema(Round):
         module: name of a :class:`~privstats.schema.modules.Module` that replaces the linear softmax.
         residual_norm: c, the norm to which r, or a module's full gradient, is clipped; 1 for a regression, which
             publishes its c.
-        expected_records: n, for the server's recipe; stated publicly, never counted from the records; sets no bound.
-        course_mu: mu of the whole course for one record, rounded; sets no bound.
+        expected_records, course_mu: n, stated publicly and never counted from the records, and the course's mu for one
+            record, rounded; the server's recipe needs them, no bound does.
         clip_norm: R, the norm to which rows are clipped; 1 for classes.
         target_bound: Y, for a regression.
         grid_bits: f, 2 to 20, at most 13 for a module; u and r of norm 1 and ``residual_norm`` are 2**f steps long.

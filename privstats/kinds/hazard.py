@@ -174,9 +174,6 @@ class HazardSchema(Round):
 
         Args:
             by: a two-valued column of ``feature_names``.
-
-        Raises:
-            SchemaError: ``by`` is no such column.
         """
         if by is not None and by not in self.feature_names:
             raise SchemaError(f"by must be one of the columns {', '.join(self.feature_names)}, got {by!r}")

@@ -1,7 +1,7 @@
 """Sum bounded numbers next to count tables, with their sensitivity and worst pairs.
 
-A number is z integer steps from mid-range, truncated to -4096..4096. A record adds z and z^2 in its group, and 1 in the
-number's own table; where the number is missing, that 1 alone. Proof: docs/sensitivity.md.
+A number is z integer steps from mid-range, truncated to -4096..4096; a record adds z and z^2 in its group. Proof:
+docs/sensitivity.md.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """Sum over complete parties: all records of one party become one clipped direction in integers.
 
-Sums add over parties, not over parts of one. Gradients are exact integer sums and weights change by single IEEE
-operations, so bits are equal in any order, batch and BLAS.
+Sums add over parties, not over parts of one.
 """
 
 from __future__ import annotations

@@ -39,7 +39,7 @@ class Kind:
         nearer: whether two records are closer than two arbitrary vectors of their lengths can be.
         beside: argument next to the rows: ``"labels"``, ``"targets"``, ``"unread"``; None: as ``rows`` requires.
         stays: an unreadable record counts as zeros: the number of records is public.
-        readable: ``measure`` that excludes unreadable records; None: batchwise ``measure``.
+        readable: ``measure`` that excludes unreadable records; None: ``measure`` on readable batches.
         terms: each record's contribution; None: no promise per person.
         terms_of_readable: readable records' contributions.
         in_batches: whether records may come in batches.

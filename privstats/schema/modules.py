@@ -69,7 +69,7 @@ class Module(ABC):
     def gradients(
         self, units: Whole, labels: NDArray[np.intp], weights: Values, *, classes: int, norm: float, grid_bits: int
     ) -> tuple[Whole, Whole]:
-        """Return each record's clipped cross-entropy gradient by all weights, and kappa.
+        """Return each record's clipped cross-entropy gradient g by all weights, and kappa.
 
         Args:
             units: integer rows u in steps of 2**-f, ``(n, d + 1)``, at most 2**f long.

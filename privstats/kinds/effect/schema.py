@@ -53,8 +53,8 @@ class EffectSchema(Schema):
     published lines at x, truncated to the range, and p the ``probability`` of a trial or the published propensity. The
     record's influence is ``m_1 - m_0 + a (y - m_1) / p - (1 - a)(y - m_0) / (1 - p)`` minus the published guess of the
     effect. Divided by its maximum C, which follows from public caps, it is t in -1..1. The record adds 1 to N,
-    ``(t, 1 - t^2)`` to e, and its weight to W if not randomised. The square costs no further budget
-    (docs/sensitivity.md).
+    ``(t, 1 - t^2)`` to e, and to W its weight if a propensity is fitted, or a ratio's denominator. The square costs no
+    further budget (docs/sensitivity.md).
 
     Outcomes have the letters e, f, g and so on. Subgroups have separate sums with full noise; a record is in exactly
     one, so subgroups cost no budget.
