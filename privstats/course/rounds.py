@@ -317,7 +317,7 @@ class PartyRounds(Planned):
         return bytes.fromhex(self.first.digest)
 
     def next(self, releases: Releases) -> Plan | None:
-        """Return the plan of the directions until they have a sum, that of the updates, then None."""
+        """Return the plan of the directions, once more if they had no sum; that of the updates; then None."""
         if len(releases) > 1:
             return None
         first = releases[0] if releases else None
