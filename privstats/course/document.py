@@ -139,11 +139,7 @@ def _with_promise(course: Written, promise: Promise | None) -> Written:
 
 
 def stated(path: str | os.PathLike[str]) -> tuple[Written, Promise | None]:
-    """Return a file's course, and the promise it states, whether kept or not.
-
-    Raises:
-        PlanError: as in :func:`read`, except a broken promise.
-    """
+    """Return a file's course, and the promise it states, whether kept or not."""
     return _stated(Path(path), _BASES)
 
 

@@ -202,9 +202,6 @@ def stepped(
         first: the first round's w, and values that every round publishes.
         radius: R, where steps are shortened to 1 / R.
         parts: slices of w with separate steps; information between slices is noise alone.
-
-    Raises:
-        ReleaseError: a release at other weights.
     """
     weights = [first["w"]]
     for place, release in enumerate(releases):

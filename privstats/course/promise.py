@@ -125,9 +125,6 @@ def part_of(plan: Plan, part: float, shares: Mapping[str, float] | None) -> Priv
     Args:
         part: above 0.
         shares: the part's division over statistics; None: the default.
-
-    Raises:
-        PlanError: the plan has no DP, or epsilon becomes too small.
     """
     privacy, most = promised(plan)
     mu, margin = most * math.sqrt(part), privacy.trust.margin

@@ -423,9 +423,6 @@ def recipe_of(releases: Sequence[Release]) -> AnyRecipe:
 
     Args:
         releases: the first and later ones of a course, in order.
-
-    Raises:
-        ReleaseError: releases of different courses, or no recipe.
     """
     first, *rest = releases
     kinds = GradientSchema | CalibrationSchema

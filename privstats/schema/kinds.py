@@ -104,9 +104,6 @@ KINDS: Mapping[str, type[Schema]] = _Schemas()
 def kind_of(schema: Schema) -> Kind:
     """Return a schema's kind.
 
-    Raises:
-        SchemaError: no code sums such a schema.
-
     Example:
         >>> schema = ps.CountSchema((ps.Categories("sex", ("f", "m")),), (("sex",),))
         >>> kind = ps.moments.kind_of(schema)

@@ -15,11 +15,7 @@ from privstats.transforms.categories import Categories
 def fields_of(
     columns: Mapping[str, Any], treatment: str | Mapping[str, Any], outcome: Any, clip_norm: float | None
 ) -> dict[str, Any]:
-    """Return the ``EffectSchema`` fields that the declaration in ``EffectSchema.of`` determines.
-
-    Raises:
-        SchemaError: an invalid or unequal range, or the treatment among the columns.
-    """
+    """Return the ``EffectSchema`` fields that the declaration in ``EffectSchema.of`` determines."""
     if not isinstance(columns, Mapping) or not columns:
         raise SchemaError("columns must give a public range (low, high) by name, such as {'age': (20, 90)}")
     levels = _levels_of(columns, treatment, outcome)
