@@ -1,7 +1,6 @@
-"""Release one party's own records privately in one call, without a protocol or other parties.
+"""Release one party's own records privately in one call, in the central model.
 
-The caller holds the records and adds the noise, in the central model; every head's ``fit_private`` uses it. Plans have
-two fictitious clients, and no number in them comes from the records.
+Plans have two fictitious clients, and no number in them comes from the records.
 """
 
 from __future__ import annotations
@@ -38,7 +37,6 @@ def measured_by_person(privacy: Privacy, ids: Any) -> Callable[..., Moments]:
 
     Args:
         privacy: a promise per person; its shares are ignored.
-        ids: one per row, ``(n,)``.
     """
     bounded = replace(privacy, shares=None)
 
@@ -78,13 +76,12 @@ def private_release(
     other party.
 
     Args:
-        schema: what to measure, with public bounds.
         privacy: model ``"central"``, unit ``"record"`` or ``"person"``.
-        X, y: as in :func:`privstats.measure`, or an iterable of ``(X, y)`` batches without ``y``.
+        X, y: as in :func:`privstats.measure`, or batches ``(X, y)`` without ``y``.
         persons: an id per row, ``(n,)``, for a promise per person.
-        ledger: a :class:`~privstats.session.Charge`, which can state that one record is in several rows; a
-            :class:`~privstats.dp.Ledger`; or ``"uncharged"``.
-        dataset: the account in ``ledger``, if it has several.
+        ledger: a :class:`~privstats.dp.Ledger`, or ``"uncharged"``; or a :class:`~privstats.session.Charge`, for one
+            record in several rows.
+        dataset: its account, if it has several.
         max_records: a public bound on the number of records, never a count; about 10**9 if omitted. No noise depends on
             it.
         min_count: classes with smaller noisy counts are suppressed.
@@ -150,9 +147,7 @@ def private_releases(
 
     Args:
         course: plans in the central model, such as :func:`single_party_plan` builds.
-        X, y: as in :func:`private_release`; batches must start anew for every round.
-        persons, ledger, dataset, rng, allow_reproducible: as in :func:`private_release`.
-        tick: called after each round.
+        X, y, persons, ledger, dataset, rng: as in :func:`private_release`; batches must start anew for every round.
 
     Returns:
         Every round's release, or None without a sum; its budget is spent.
@@ -261,12 +256,12 @@ def _charge(ledger: Paid, dataset: str | None) -> Charge | None:
 
 
 def _unreadable(plan: Plan) -> Unreadable:
-    """Return the plan's rule for declared tables; else refuse, because only the data holder sees the refusal."""
+    """Refuse without declared tables, because only the data holder sees the refusal."""
     return "refuse" if cells_of(plan.schema) is None else plan.unreadable
 
 
 def _warn_of_delta(privacy: Any, records: int | None) -> None:
-    """Warn the data holder that delta exposes entire records; the number stays here."""
+    """The number stays with the data holder."""
     if isinstance(privacy, Privacy) and records and privacy.delta * records > 1:
         warnings.warn(
             f"delta {privacy.delta:g} lets {privacy.delta * records:.0f} of {records:,} records be exposed outright; "

@@ -1,7 +1,4 @@
-"""Declare, before a course's first session, which of its numbers its owners will report as findings.
-
-The declaration is part of the course's digest, so it cannot change after the first release.
-"""
+"""Declare a course's findings before its first session; the course's digest includes the declaration."""
 
 from __future__ import annotations
 
@@ -25,7 +22,7 @@ _MOST_ALPHA = 0.5
 
 @dataclass(frozen=True)
 class Analysis:
-    """The declared analysis of a course; every other row of its table is exploratory.
+    """The declared findings of a course; every other row is exploratory.
 
     Args:
         primary: outcomes with primary findings in all records.
@@ -72,7 +69,7 @@ class Analysis:
 
     @classmethod
     def of(cls, table: object) -> Analysis:
-        """Build an analysis from a file's table ``[analysis]``."""
+        """Build an analysis from a table ``[analysis]``."""
         known = [field.name for field in fields(cls)]
         if not isinstance(table, Mapping) or "primary" not in table or not set(table) <= set(known):
             raise PlanError(f"[analysis] holds primary, and beside it {', '.join(known[1:])} alone")
@@ -103,7 +100,6 @@ class Analysis:
         """Return a row's family: ``"primary"``, ``"secondary"`` or ``"exploratory"``.
 
         Args:
-            outcome: its name.
             subgroup: the dividing variable; empty for all records.
         """
         if subgroup:

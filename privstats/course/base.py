@@ -1,4 +1,4 @@
-"""Define a course: plans that follow one another under one budget, each chosen from earlier releases."""
+"""Define a course and its rounds."""
 
 from __future__ import annotations
 
@@ -159,7 +159,7 @@ def run(course: Course, release: Callable[[Round], Release | None]) -> list[Rele
 
 
 def run_of_round(run: bytes, place: int) -> bytes:
-    """Return the name of a round's session in a run: 32 bytes that no party can choose.
+    """Return a round's session name: 32 bytes that no party can choose.
 
     Example:
         >>> run = os.urandom(16)

@@ -1,4 +1,4 @@
-"""Count columns with unknown ranges to compute cut points, then run a plan or a course with them."""
+"""Compute cut points for columns with unknown ranges."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _CLEAR_FROM, _NAMED = 20.0, 6
 
 @dataclass(frozen=True)
 class Counting:
-    """Settings by which a table's columns are counted.
+    """Settings of the counts.
 
     Attributes:
         step: of the first grid, between powers of two.
@@ -125,7 +125,7 @@ class Binned(Planned):
         sessions: int | None = None,
         **options: Any,
     ) -> Binned:
-        """Return the course that keeps a plan's promise in total.
+        """Divide a plan's total promise over the sessions.
 
         Args:
             whole: the plan behind the cut points, with the total promise.
@@ -151,9 +151,8 @@ class Binned(Planned):
 
     @cached_property
     def signal_to_noise(self) -> float:
-        """Records of the cohort over one count's standard deviation, at a fifth of mu^2 in four sessions.
-
-        It includes every planned party's noise.
+        """Cohort records over a count's standard deviation at a fifth of mu^2 in four sessions, all parties' noise
+        included.
         """
         counted = _USUAL.share if self.share is None else self.share
         return _signal(self._plan, self.expected_records, (self._rest.mu / mu_of(self._plan)) ** 2 / (1 - counted))
@@ -192,7 +191,7 @@ class Binned(Planned):
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Names of the counted columns."""
+        """Counted columns' names."""
         return self._cells.open
 
     @property
@@ -205,7 +204,7 @@ class Binned(Planned):
         return msgspec.json.encode((self.then.digest, self.expected_records, self.share, self.sessions))
 
     def next(self, releases: Releases) -> Plan | None:
-        """Return the plan of the next counts, then what follows behind the cut points."""
+        """Return the next count plan, then the plans behind the cut points."""
         counts, rest = releases[: self.counting.sessions], releases[self.counting.sessions :]
         if len(counts) < self.counting.sessions:
             return self._counts(self._after(counts)[0])
@@ -213,10 +212,10 @@ class Binned(Planned):
         return behind.next(rest) if rest else behind.first
 
     def cut_points(self, counts: Releases) -> dict[str, tuple[float, ...]]:
-        """Return every open column's cut points, by name.
+        """Return open columns' cut points by name.
 
         Args:
-            counts: releases of the count sessions, in order; None for no sum.
+            counts: in order; None for no sum.
         """
         return _closed(self._cells, self._after(counts)[1])
 
@@ -256,10 +255,7 @@ class Binned(Planned):
     def admits(
         self, X: Any, y: Any, unreadable: Unreadable = "refuse", measured: Callable[..., Moments] = exact_moments
     ) -> None:
-        """Refuse records before the first session that a later one would refuse: counts read no targets.
-
-        ``measured`` can measure lazy data in place.
-        """
+        """Refuse records early that a later session would refuse: counts read no targets."""
         signs = self._cells.signs
         plan = _origin(self._behind(dict.fromkeys(self.columns, public_cuts(signs))))
         schema: Any = plan.schema
@@ -269,7 +265,7 @@ class Binned(Planned):
 
 
 def open_cells(plan: Plan) -> Cells:
-    """Return a plan's ``Cells`` with open columns."""
+    """Return a plan's open ``Cells``."""
     maps = plan.schema.transform
     if not maps or not isinstance(maps[0], Cells):
         raise PlanError("cut points are those of declared columns: give a plan whose transform starts with Cells(...)")
@@ -312,10 +308,10 @@ def _signal(plan: Plan, records: int, part: float) -> float:
 
 
 def cut_points_after(cells: Cells, counts: Releases) -> dict[str, tuple[float, ...]]:
-    """Return the open columns' cut points from all count sessions.
+    """Return open columns' cut points by name.
 
     Args:
-        counts: releases in order; None for no sum.
+        counts: in order; None for no sum.
     """
     occupied: dict[str, Occupied] = {}
     for release in counts:
@@ -328,7 +324,6 @@ def _closed(cells: Cells, occupied: Mapping[str, Occupied]) -> dict[str, tuple[f
 
 
 def _occupied(release: Release, known: Mapping[str, Occupied]) -> dict[str, Occupied]:
-    """Return each column's occupied range from these counts, else the earlier one."""
     schema, sigma = release.plan.schema, release.sigma["T"] * COUNT_SCALE
     assert isinstance(schema, CountSchema)  # noqa: S101  its plan is a course's
     places, rest = {}, release.vector.tolist()

@@ -1,4 +1,4 @@
-"""Plan a release behind a noisy mean: the mean of all rows first, then the plan's sums of rows centred by it."""
+"""Plan a noisy mean, then sums of rows centred by it."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ class Centred(Planned):
 
     @classmethod
     def within(cls, whole: Plan, *, expected_records: int | None = None, calibrated: bool = False) -> Centred:
-        """Return the course that keeps a plan's promise in total.
+        """Divide a plan's total promise over the sessions.
 
         Args:
             whole: the plan, with the total promise.
@@ -164,7 +164,7 @@ class Centred(Planned):
 
     @classmethod
     def of(cls, mean: Plan | None, sums: Plan, calibration: Plan | None = None) -> Centred:
-        """Return the course that has these plans, at any centre; None means no sum."""
+        """Return the course of these plans, at any centre; None means no sum."""
         steps = sums.schema.transform if mean is None else mean.schema.transform
         original, added = sums.schema.transform[: len(steps)], sums.schema.transform[len(steps) :]
         if original == steps and [type(step) for step in added] in ([], [Centre, UnitNorm]):
@@ -186,10 +186,7 @@ class Centred(Planned):
     def admits(
         self, X: Any, y: Any, unreadable: Unreadable = "refuse", measured: Callable[..., Moments] = exact_moments
     ) -> None:
-        """Refuse records before the first session that the second would refuse: the mean reads no labels.
-
-        ``measured`` can measure lazy data in place.
-        """
+        """Refuse records early that the second session would refuse: the mean reads no labels."""
         read: Any = replace(self.plan.schema, statistics="NA")  # type: ignore[type-var]
         measured(read, X, y, unreadable=unreadable)
 

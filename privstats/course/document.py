@@ -1,4 +1,4 @@
-"""Write and read a course's TOML file, which names its origin's file and pins it by digest.
+"""Write and read a course's TOML file, which pins its origin's file by digest.
 
 The origin is a plan, or a course of a plan with its own file. ``[promise]`` holds the owners' epsilon and delta for all
 rounds; it is in no digest. ``[analysis]`` makes version 3. Reading refuses unknown keys. The file holds no releases and
@@ -38,7 +38,7 @@ _PROMISE, _ANALYSIS = "promise", "analysis"
 
 
 class Written(Course, Protocol):
-    """A course with a file: a dataclass with a plan or course as first field, and a promise."""
+    """A course with a file; its first field is a plan or course."""
 
     @property
     def promise(self) -> Promise | None:
@@ -168,7 +168,7 @@ def _stated(path: Path, bases: Sequence[str]) -> tuple[Written, Promise | None]:
 
 
 def _origin(path: Path, key: str, digest: str) -> Plan | Written:
-    """Read a course's origin; its own origin must be a plan, so no file can name itself."""
+    """The origin's own origin must be a plan, so no file can name itself."""
     origin = Plan.read(path) if key == "plan" else _with_promise(*_stated(path, ("plan",)))
     if origin.digest != digest:
         raise PlanError(
@@ -224,7 +224,7 @@ def _tables(text: str) -> tuple[dict[str, Any], Promise | None, dict[str, Analys
 
 
 def _beside(course: Path, key: str, name: str) -> Path:
-    """Return a named file's path, in the same folder only."""
+    """Refuse paths outside the folder."""
     if Path(name).name != name:
         raise PlanError(f"course.{key} must be the name of a file beside the course, got {name!r:.80}")
     return course.with_name(name)

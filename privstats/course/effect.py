@@ -1,4 +1,4 @@
-"""Plan a treatment effect under one promise: a propensity if not randomised, outcome lines, then influence values."""
+"""Plan the sessions of a treatment effect."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def published_line(schema: EffectSchema, outcome: Release, place: int = 0) -> Va
 
 
 def arm_sums(schema: EffectSchema, outcome: Release, place: int = 0) -> ArmSums:
-    """Return the outcome session's sums by arm, about the middle of the outcome range."""
+    """Return outcome sums by arm, about the middle of the outcome range."""
     refusal = ReleaseError("this release is of no outcome session; give the releases of one Effect course, in order")
     if narrowed(outcome.plan.schema, RidgeSchema, refusal) != schema.rows:
         raise refusal
@@ -97,7 +97,7 @@ def arm_sums(schema: EffectSchema, outcome: Release, place: int = 0) -> ArmSums:
 
 
 def assigned_sums(schema: EffectSchema, first: Release) -> ArmSums:
-    """Return the arms' sums of all records, with or without an outcome; h is 0.
+    """Return all records' sums by arm, with or without an outcome; h is 0.
 
     A propensity's first round has w = 0: its information is a fourth of the Gram matrix.
     """
@@ -191,7 +191,7 @@ class Effect(Planned):
         retries: int = 0,
         analysis: Analysis | None = None,
     ) -> Effect:
-        """Return the course that keeps a promise in total.
+        """Divide a total promise over the sessions.
 
         Args:
             privacy: the total promise, retries included.
@@ -213,7 +213,7 @@ class Effect(Planned):
         retries: int = 0,
         analysis: Analysis | None = None,
     ) -> Effect:
-        """Return the course that keeps a plan's promise in total.
+        """Divide a plan's total promise over the sessions.
 
         Args:
             whole: the last session's plan from :meth:`full_plan`, with the total promise.
@@ -226,18 +226,14 @@ class Effect(Planned):
 
     @staticmethod
     def full_plan(*, schema: EffectSchema, **terms: Any) -> Plan:
-        """Return a plan at values of 0, for :meth:`within`.
-
-        Args:
-            terms: other arguments of ``Plan``.
-        """
+        """Return a plan at values of 0, for :meth:`within`."""
         return Plan(schema=schema, **{**terms, "published": Published.of(zero_values(schema))})
 
     whole = full_plan  # name of an earlier version
 
     @property
     def schema(self) -> EffectSchema:
-        """The last session's schema."""
+        """Schema of the last session."""
         return _require_effect(self.plan)
 
     @property
@@ -252,7 +248,7 @@ class Effect(Planned):
 
     @cached_property
     def propensity(self) -> Plan | None:
-        """The plan of the first propensity round, if any."""
+        """The first propensity plan, if any."""
         if not self.before:
             return None
         score = propensity_schema(self.schema)
@@ -307,9 +303,7 @@ class Effect(Planned):
     def admits(
         self, X: Any, y: Any, unreadable: Unreadable = "refuse", measured: Callable[..., Moments] = exact_moments
     ) -> None:
-        """Refuse records before the first session that a later one would refuse.
-
-        ``measured`` can measure lazy data in place.
+        """Refuse records early that a later session would refuse.
 
         Warns:
             UserWarning: twenty or more records of a trial are all in one arm; stays with the data holder.
@@ -380,7 +374,7 @@ def _check_analysis(schema: EffectSchema, analysis: object) -> None:
 
 
 def _warn_of_one_arm(schema: EffectSchema, G: Any, records: int | None) -> None:
-    """Warn the data holder if clinics, not persons, seem to have been assigned."""
+    """One arm alone suggests that clinics, not persons, were assigned."""
     d = schema.width
     treated, control = int(G[d - 1, d - 1]), int(G[2 * d - 1, 2 * d - 1])
     if schema.probability is None or min(treated, control) or (records or 0) < _WHOLE_CLINIC:

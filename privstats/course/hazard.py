@@ -1,4 +1,4 @@
-"""Plan counts, then Newton rounds: proportional hazards as a few sums of score and information under one budget."""
+"""Plan counts, then Newton rounds of proportional hazards."""
 
 from __future__ import annotations
 
@@ -103,10 +103,9 @@ class Hazard(Planned):
         retries: int = 0,
         early_bins: int = 0,
     ) -> Hazard:
-        """Return the course that keeps a promise in total.
+        """Divide a total promise over the sessions.
 
         Args:
-            privacy: the total promise.
             by, rounds, retries, early_bins: as in the class.
         """
         if not isinstance(privacy, Privacy):
@@ -119,7 +118,7 @@ class Hazard(Planned):
     def within(
         cls, whole: Plan, by: str | None = None, rounds: int = _ROUNDS, retries: int = 0, early_bins: int = 0
     ) -> Hazard:
-        """Return the course that keeps a plan's promise in total.
+        """Divide a plan's total promise over the sessions.
 
         Args:
             whole: a round's plan from :meth:`full_plan`, with the total promise.
@@ -133,11 +132,7 @@ class Hazard(Planned):
 
     @staticmethod
     def full_plan(*, schema: HazardSchema, **terms: Any) -> Plan:
-        """Return a plan at its schema's first weights, for :meth:`within`.
-
-        Args:
-            terms: other arguments of ``Plan``.
-        """
+        """Return a plan at its schema's first weights, for :meth:`within`."""
         refusal = PlanError(f"a course of hazards takes a HazardSchema, got {type(schema).__name__}")
         known = narrowed(schema, HazardSchema, refusal)
         return Plan(schema=known, **{**terms, "published": Published.of(first_values(known))})
@@ -162,7 +157,7 @@ class Hazard(Planned):
 
     @cached_property
     def check(self) -> Plan | None:
-        """The plan of the session over the early bins, if any."""
+        """The early bins' plan, if any."""
         if not self.early_bins:
             return None
         early = early_schema(self.schema, self.early_bins)
@@ -199,10 +194,7 @@ class Hazard(Planned):
     def admits(
         self, X: Any, y: Any, unreadable: Unreadable = "refuse", measured: Callable[..., Moments] = exact_moments
     ) -> None:
-        """Refuse records before the counts that a round would refuse: counts do not read every column.
-
-        ``measured`` can measure lazy data in place.
-        """
+        """Refuse records early that a round would refuse: counts do not read every column."""
         measured(self.schema, X, y, published=self.plan.published, unreadable=unreadable)
 
 
@@ -312,7 +304,7 @@ def hazard_weights(schema: HazardSchema, counts: Release | None, rounds: Sequenc
 def check_values(
     schema: HazardSchema, early_bins: int, counts: Release | None, rounds: Sequence[Release]
 ) -> dict[str, Values]:
-    """Return the check's values: the last round's weights and clock, restricted to the early bins."""
+    """Return the last round's weights and clock, restricted to the early bins."""
     weights = hazard_weights(schema, counts, rounds)[len(rounds) - 1]
     columns, clock = schema.features - 1, first_values(schema, counts).get("c")
     of_bins = weights.integers[columns:].reshape(schema.baselines, -1)[:, :early_bins]

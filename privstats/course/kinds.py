@@ -1,7 +1,4 @@
-"""Hold one row per kind of course: the properties that engines, commands, pages and audits read.
-
-Such code reads a course's row and never tests its class. A row loads its class on use.
-"""
+"""Hold one row per kind of course; a row loads its class on use."""
 
 from __future__ import annotations
 
@@ -56,7 +53,7 @@ class CourseKind:
     """A kind of course.
 
     Attributes:
-        name: word in files; the class's ``label``.
+        name: the class's ``label``, for files.
         what: phrase for ``course init``.
         place: its class, or ``"module:Class"``.
         charge: what a party's ledger is charged: one ``"plan"``; the ``"course"`` before its first round; or the
@@ -74,7 +71,8 @@ class CourseKind:
         weighs: whether the server weighs exact sums with earlier ones before noise is due.
         labels: names of priced plans in a table.
         ended: sentence at a run's end.
-        admits: refuses records early that only a later round would refuse; None: the first round reads all.
+        admits: refuses records early that only a later round would refuse, with ``measured`` for lazy data; None: the
+            first round reads all.
     """
 
     name: str
@@ -108,13 +106,13 @@ class CourseKind:
 
     @property
     def within(self) -> Callable[..., Any]:
-        """Builder of the course from a full plan and :attr:`options`."""
+        """Builder from a full plan and :attr:`options`."""
         divided: Callable[..., Any] = self.type if self.promise == "plan" else self.type.within
         return divided
 
     @property
     def options(self) -> tuple[str, ...]:
-        """Option names of :attr:`within`."""
+        """Options of :attr:`within`."""
         parameters = signature(self.within).parameters.values()
         return tuple(each.name for each in parameters if each.kind is not each.VAR_KEYWORD)[1:]
 
@@ -336,13 +334,12 @@ def kind_for(schema: Schema, asked: Container[str]) -> CourseKind:
 
 
 def admits_of(course: Course) -> Admits | None:
-    """Return the early check of records, if the kind has one."""
+    """Return :attr:`CourseKind.admits`."""
     row = _row_of(course)
     return None if row is None else row.admits
 
 
 def _row_of(course: Course) -> CourseKind | None:
-    """Return the row of exactly this class, without loading other rows' classes."""
     own = type(course)
     places = (own, f"{own.__module__}:{own.__qualname__}")
     return next((kind for kind in KINDS.values() if kind.place in places and kind.type is own), None)

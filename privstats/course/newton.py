@@ -1,4 +1,4 @@
-"""Plan Newton rounds: a logistic or Poisson regression as a few sums of score and information under one budget."""
+"""Plan Newton rounds of a logistic or Poisson regression."""
 
 from __future__ import annotations
 
@@ -67,11 +67,11 @@ class Newton(Planned):
     def start(
         cls, schema: ScoreSchema, cohort: Cohort, privacy: Privacy, rounds: int | None = None, *, retries: int = 0
     ) -> Newton:
-        """Return the course that keeps a promise in total.
+        """Divide a total promise over the rounds.
 
         Args:
-            privacy: the total promise, retries included.
-            rounds, retries: as in :meth:`within`.
+            privacy: the promise, retries included.
+            rounds: as in :meth:`within`.
         """
         if isinstance(privacy, NoPrivacy) or not isinstance(privacy, Privacy):
             raise PlanError("rounds of scores need differential privacy: give privacy=Privacy(...)")
@@ -79,12 +79,11 @@ class Newton(Planned):
 
     @classmethod
     def within(cls, whole: Plan, rounds: int | None = None, *, retries: int = 0) -> Newton:
-        """Return the course that keeps a plan's promise in total.
+        """Divide a plan's total promise over the rounds.
 
         Args:
             whole: a round's plan from :meth:`full_plan`, with the total promise.
             rounds: T; None: 4 for a logistic, 5 for a Poisson regression.
-            retries: as in the class.
 
         Raises:
             PlanError: also where noise would hide a Poisson regression's coefficients.
@@ -99,11 +98,7 @@ class Newton(Planned):
 
     @staticmethod
     def full_plan(*, schema: ScoreSchema, **terms: Any) -> Plan:
-        """Return a plan at its schema's first weights, for :meth:`within`.
-
-        Args:
-            terms: other arguments of ``Plan``.
-        """
+        """Return a plan at its schema's first weights, for :meth:`within`."""
         return Plan(schema=schema, **{**terms, "published": _published(schema, ())})
 
     whole = full_plan  # name of an earlier version
@@ -115,7 +110,7 @@ class Newton(Planned):
 
     @property
     def priced(self) -> tuple[Plan, ...]:
-        """A plan for every round and retry."""
+        """One plan per round and retry."""
         return (self.first,) * (self.rounds + self.retries)
 
     def _content(self) -> bytes:
@@ -173,14 +168,14 @@ def rounds_of(plan: Plan, releases: Releases) -> list[Release]:
 
 
 def check_numbers(rounds: object, retries: object) -> None:
-    """Refuse a number of rounds or retries out of range."""
+    """Refuse numbers out of range."""
     for name, value, least in (("rounds", rounds, 1), ("retries", retries, 0)):
         if type(value) is not int or not least <= value <= _MOST_ROUNDS:
             raise PlanError(f"{name} must be a whole number from {least} to {_MOST_ROUNDS}, got {value!r}")
 
 
 def weights_after(schema: ScoreSchema, releases: Sequence[Release]) -> list[Values]:
-    """Return the weights of every round and the next."""
+    """Return every round's weights and the next."""
     first = Values.rounded(start(schema.features, schema.family, schema.rate, schema.constant))
     radius = schema.clip_norm if schema.family == "poisson" else None
     return stepped(schema, releases, {"w": first}, radius, schema.parts)
@@ -193,7 +188,7 @@ def stepped(
     radius: float | None,
     parts: Sequence[slice] = (slice(None),),
 ) -> list[Values]:
-    """Return the weights of every round and the next.
+    """Return every round's weights and the next.
 
     Published values near the recomputed ones are used as they are; a digest alone must match.
 

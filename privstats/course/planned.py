@@ -1,4 +1,4 @@
-"""Define the base of courses with plans and prices that are fixed before the first round.
+"""Define the base of courses with fixed prices.
 
 A kind is a frozen dataclass: the first field is its origin, usually a plan; the others are plain numbers and
 ``promise``. It defines ``label`` (its row in ``kinds``), ``first``, ``priced``, ``next``, ``_content`` (all fields but
@@ -25,7 +25,7 @@ from privstats.python_values import python_fields
 
 
 class Planned:
-    """The base of a kind of course: its cost, digest and checks.
+    """The base of a kind of course.
 
     Guarantee:
         All rounds and retries together are mu-GDP with :attr:`mu` = sqrt of the sum over :attr:`priced` of mu^2
@@ -43,7 +43,7 @@ class Planned:
 
         @property
         def promise(self) -> Promise | None:
-            """The owners' promise for all rounds, if any."""
+            """The owners' promise, if any."""
 
     def __post_init__(self) -> None:
         python_fields(self)
@@ -73,7 +73,7 @@ class Planned:
 
     @property
     def most(self) -> int:
-        """Maximum number of rounds, one per priced plan."""
+        """Maximum rounds, one per priced plan."""
         return len(self.priced)
 
     @cached_property
@@ -87,7 +87,7 @@ class Planned:
         return hashlib.sha256(f"privstats/course/{self.label}\0".encode() + self._content()).hexdigest()
 
     def epsilon(self, delta: float) -> float:
-        """Return all releases' epsilon at this delta; infinite without DP."""
+        """Return epsilon at this delta; infinite without DP."""
         return epsilon_of(self.mu, delta)
 
     def _repr_html_(self) -> str:

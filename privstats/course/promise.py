@@ -1,8 +1,4 @@
-"""Compute a course's total promise, and the parts of it that its rounds get.
-
-Numbers are rounded so that all machines agree. Pages, tables and commands read :class:`Total`, so that none states one
-session's number for all.
-"""
+"""Compute a course's total promise, and its rounds' parts, rounded so that all machines agree."""
 
 from __future__ import annotations
 
@@ -96,7 +92,7 @@ class Promise:
 
 
 def require_promise(promise: object, mu: float) -> None:
-    """Refuse a promise that a course's rounds break."""
+    """Refuse a promise that the rounds break."""
     if promise is None:
         return
     if not isinstance(promise, Promise):
@@ -175,7 +171,7 @@ class Total:
 
 
 def total_of(subject: Plan | Course) -> Total:
-    """Return the total of a plan, or of all sessions of a course.
+    """Return a plan's or a course's total.
 
     Guarantee:
         All sessions are mu-GDP with the course's mu, which implies (epsilon, delta) at the noise's delta. Masks show

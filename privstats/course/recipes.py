@@ -1,4 +1,4 @@
-"""Define the recipes of refinement: constants from public numbers, and values from earlier releases.
+"""Define the recipes of refinement.
 
 Recipes are pure functions of releases, so server, clients and heads compute equal values. A plan implies its recipe: a
 round's noise distinguishes recipes, and the digest of earlier releases shows any mean.
@@ -179,11 +179,7 @@ class SoftmaxRounds(ClassRounds):
 
 @dataclass(frozen=True)
 class ModuleRounds(ClassRounds):
-    """Rounds of another package's module.
-
-    Attributes:
-        module: its name.
-    """
+    """Rounds of another package's module."""
 
     module: str
 
@@ -335,7 +331,7 @@ class RidgeRounds(Recipe):
 
 
 def is_mean(release: Release) -> bool:
-    """Return whether a release is the mean before the rounds."""
+    """Return whether a release is the mean."""
     return isinstance(release.plan.schema, MeanSchema)
 
 
@@ -392,7 +388,7 @@ def recipe_for(
 
     Args:
         first: the first release's plan, at any budget.
-        module: the module's name; None: a linear model.
+        module: its name; None: a linear model.
         clip: norm to which a linear softmax's residuals are clipped.
     """
     return _refined(first.schema).recipe(first, records, mu, rounds, module, clip)
@@ -419,11 +415,7 @@ def _refined(schema: Schema) -> _Refined:
 
 
 def recipe_of(releases: Sequence[Release]) -> AnyRecipe:
-    """Return the recipe of these releases, read from their plans.
-
-    Args:
-        releases: the first and later ones of a course, in order.
-    """
+    """Return the recipe of a course's releases, read from their plans."""
     first, *rest = releases
     kinds = GradientSchema | CalibrationSchema
     text = next((each.plan.schema for each in rest if isinstance(each.plan.schema, kinds)), None)

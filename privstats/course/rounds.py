@@ -1,4 +1,4 @@
-"""Plan refinement rounds: an ordinary release, then a few gradients at weights that follow from earlier releases."""
+"""Plan refinement rounds."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _MOST_ROUNDS = 64
 
 @dataclass(frozen=True)
 class Rounds(Planned):
-    """A first release, then ``rounds`` masked gradients, each at weights that follow from the releases before it.
+    """A first release, then ``rounds`` masked gradients, each at weights that follow from earlier releases.
 
     The first plan is round 0, released unchanged: its promise is a part of the course's, and :meth:`within` divides a
     total promise. Its cohort, model, unit, adjacency, protocol and panel hold for all rounds. If it has a ``validity``,
@@ -139,7 +139,7 @@ class Rounds(Planned):
 
     @cached_property
     def recipe(self) -> Recipe:
-        """Rule for measured sums, published values and updates."""
+        """The rounds' recipe."""
         if self.release_share is None:
             mu = total_mu(self.first, self.records, self._divided)
         else:
@@ -154,7 +154,7 @@ class Rounds(Planned):
 
     @cached_property
     def mean(self) -> Plan | None:
-        """The plan of the sum of the rows' directions after the first release, if any.
+        """The plan of the sum of the rows' directions, if any.
 
         Nothing in it depends on the first release.
         """

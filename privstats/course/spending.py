@@ -1,4 +1,4 @@
-"""Charge a course to a ledger: its total price before the first round, then each round's charge."""
+"""Charge a course, then its rounds, to a ledger."""
 
 from __future__ import annotations
 
@@ -62,10 +62,7 @@ def spend(
 def authorize(course: Course, plan: Plan, releases: Releases, ledger: Ledger, entry: Spend) -> RoundCharge:
     """Verify that a plan is the course's next (:func:`privstats.course.verify_next`), and return its round's charge.
 
-    This call marks nothing; ``session`` marks the round.
-
-    Args:
-        entry: returned by :func:`spend` for the course.
+    Only ``session`` marks the round.
 
     Raises:
         PlanError: ``plan`` is not the next.

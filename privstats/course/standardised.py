@@ -1,7 +1,4 @@
-"""Plan a regression in two sessions: means and squares first, then the plan's sums in the narrower ranges they give.
-
-Noise grows with the width of public ranges.
-"""
+"""Plan a regression in two sessions: narrower ranges first, because noise grows with their width."""
 
 from __future__ import annotations
 
@@ -79,7 +76,7 @@ class Standardised(Planned):
 
     @classmethod
     def within(cls, whole: Plan, share: float = _SHARE) -> Standardised:
-        """Return the course that keeps a plan's promise in total.
+        """Divide a plan's total promise over the sessions.
 
         Args:
             whole: the plan, with the total promise.
@@ -124,7 +121,7 @@ class Standardised(Planned):
 
 
 def behind_ranges(schema: RidgeSchema, first: Release) -> RidgeSchema:
-    """Return the schema in the ranges that a release gives."""
+    """Return the schema in a release's ranges."""
     refusal = ReleaseError("ranges follow from a release of the same columns and target; give the first session's")
     declared = narrowed(first.plan.schema, RidgeSchema, refusal)
     if replace(declared, folds=schema.folds) != schema:
@@ -220,5 +217,5 @@ def ranges(G: Array, q: float, sigmas: tuple[float, float], constant: float, bou
 
 
 def _rounded(value: float) -> float:
-    """Round to four digits, on which all machines agree."""
+    """Machines agree on four digits."""
     return float(f"{value:.4g}")

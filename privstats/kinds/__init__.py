@@ -1,6 +1,6 @@
 """Define each kind of measurement in one file: schema, sums, sensitivity, and the data sets that attain it.
 
-A file ends in its ``KIND``. The certificate checker and the audits define each kind again, independently.
+The certificate checker and the audits define each kind again, independently.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Measure how often a published softmax is right, and its confidence at eleven temperatures.
+"""Measure a published softmax's hits, and its confidence at eleven temperatures.
 
-A course with ``calibrated=True`` ends with these sums. Their bits are equal in any batch, order and BLAS. An unreadable
-record counts as zero: no refusal depends on a record and the published weights together.
+The bits are equal in any batch, order and BLAS. An unreadable record counts as zero: no refusal depends on a record and
+the published weights together.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ class CalibrationSchema(Round):
 
     @property
     def sizes(self) -> dict[str, int]:
-        """The number of temperatures."""
+        """Number of temperatures."""
         return {"temperature": len(FACTORS)}
 
     @property
@@ -196,7 +196,6 @@ def calibration_map(schema: CalibrationSchema, unit: Whole, labels: NDArray[np.i
 
 
 def _square(schema: CalibrationSchema, weights: Mapping[str, float], adjacency: Adjacency) -> float:
-    """Return mu^2 as ``CalibrationSchema`` proves it, with p = 1 / C on the grid."""
     rest = 1 - (schema.steps // schema.classes) / schema.steps
     square = max(1.0, 2 * rest**2) if adjacency == "add-remove" else (1 + rest) ** 2 + rest**2
     return square * weights.get("t", 0.0)

@@ -1,4 +1,4 @@
-"""Sum a classification task's counts, vectors and second moments by class."""
+"""Sum counts, vectors and second moments by class."""
 
 from __future__ import annotations
 
@@ -50,12 +50,11 @@ class ClassSchema(Schema):
 
     Args:
         classes: number of classes C, at least 2; labels are 0..C-1.
-        features: dimension d of the clipped vectors (after ``transform``), at least 2; optional for declared columns.
+        features: dimension d after ``transform``, at least 2; optional for declared columns.
         statistics: letters out of ``NABSDTF``, N and A always. B and D follow from S (B = sum_c S_c, D = diag S) and
             are then *derived*, never sent. T and F, third and fourth powers, have no proved sensitivity: no promise
             covers them.
-        clip_norm: R, the norm to which vectors are clipped, in feature units. A public choice, never computed from
-            private data.
+        clip_norm: R, the norm to which vectors are clipped, in feature units; public, never computed from private data.
         grid_bits: f, 2 to 20; a vector of norm R is 2**f grid steps long. At most 17 with T, 13 with F.
         nonnegative: features are known to be >= 0; negative entries are clipped to 0, and replace-one sensitivities are
             smaller.
@@ -135,7 +134,6 @@ class ClassSchema(Schema):
 
 
 def _check_grid(schema: ClassSchema) -> None:
-    """Refuse a grid on which one record's entry is no exact float64."""
     row = max(schema.sent, key=lambda row: row.degree)
     finest = _EXACT_BITS // row.degree
     if schema.grid_bits > finest:
@@ -162,12 +160,11 @@ class RealClassMoments(RealMoments):
     """Class moments in real units, float64; unmeasured statistics are None.
 
     Attributes:
-        N: counts, ``(C,)``.
-        A: class sums, ``(C, d)``.
+        N, A: counts ``(C,)`` and class sums ``(C, d)``.
         B: pooled second moments, ``(d, d)``.
         S: class second moments, ``(C, d, d)``.
         D: diagonals of S, ``(C, d)``.
-        T, F: class sums of third and fourth powers, ``(C, d)``.
+        T, F: sums of third and fourth powers, ``(C, d)``.
 
     Example:
         >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)

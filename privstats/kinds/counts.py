@@ -1,4 +1,4 @@
-"""Count records in tables of crossed public categories and bins, and sum bounded numbers.
+"""Count records in tables of crossed categories and bins, and sum bounded numbers.
 
 A value's cell depends on that value and public values and edges alone, so counts of parts add up.
 """
@@ -50,8 +50,7 @@ class CountSchema(Schema):
     """Tables of counts: every record counts 1 in exactly one cell of every table.
 
     Args:
-        variables: the columns, each a :class:`Categories` or :class:`Bins`, with edges and values from public
-            knowledge.
+        variables: :class:`Categories` or :class:`Bins` from public knowledge.
         tables: tuples of variable names to cross; at most 65,536 cells in all. Every number adds a table of the records
             that have it.
         transform: none, or :class:`~privstats.Cells` alone: numeric columns and dates are then counted as codes.
@@ -114,7 +113,7 @@ class CountSchema(Schema):
 
     @property
     def read(self) -> tuple[Variable | Number, ...]:
-        """All read columns, variables first."""
+        """Read columns, variables first."""
         return (*self.variables, *(self.numbers or ()))
 
     @property
@@ -145,7 +144,7 @@ class CountSchema(Schema):
         return once.replace("table,", "table, and each number between -1 and 1,") if self.numbers else once
 
     def variable(self, name: str) -> Any:
-        """Return the variable or number of this name."""
+        """Return a variable or number."""
         columns = {each.name: each for each in self.read}
         if name not in columns:
             raise SchemaError(f"{name!r} is no variable of the plan; it has {', '.join(columns)}")
@@ -299,7 +298,7 @@ def count_terms(schema: CountSchema, X: Any, y: Any, *_: Any) -> RecordTerms:
 
 
 def counts_of_readable(schema: CountSchema, X: Any, y: Any, *_: Any) -> tuple[CountMoments, LeftOut]:
-    """Count the records with a cell for every value, and report the excluded ones.
+    """Count readable records, and report the excluded ones.
 
     A declared missing cell also counts non-numbers and values beyond a closed edge.
     """
@@ -385,7 +384,6 @@ def _columns(schema: CountSchema, X: Any, y: Any) -> Mapping[str, Readings]:
 
 
 def _parts(schema: CountSchema, X: Any, y: Any) -> Iterator[tuple[Any, Any]]:
-    """Yield X and y; declared columns as code windows, without targets."""
     if not schema.transform or isinstance(X, Codes):
         yield X, y
         return

@@ -243,10 +243,9 @@ class GaussianMoments(Moments):
 
 @dataclass(frozen=True)
 class ClientGaussian:
-    """A client's records as one Gaussian, in grid steps.
+    """One client's Gaussian, in grid steps.
 
     Attributes:
-        records: n.
         total: exact sum of rows, ``(d,)``.
         covariance: shrunk Sigma, ``(d, d)``; 0 without records.
     """
@@ -277,7 +276,7 @@ def client_gaussian(schema: GaussianSchema, X: Any, progress: bool = False) -> C
 def measured_gaussians(
     schema: GaussianSchema, X: Any, y: Any, values: Mapping[str, Values], progress: bool = False
 ) -> GaussianMoments:
-    """Return a client's Gaussian, or its part in the round at the published S; labels are not read.
+    """Return a client's Gaussian, or its part in the round; labels are not read.
 
     Guarantee:
         In integers, for every admitted S: entries are at most n R^2 on the diagonal and half of that off it, in grid
@@ -324,7 +323,7 @@ def mean_root(reference_root: Array, covariance: Array) -> Array:
 
 
 def _cut(schema: GaussianSchema, records: int, matrix: Array) -> NDArray[np.int64]:
-    """Truncate, and clamp to the bounds, which float64 rounding may have exceeded."""
+    """Clamping is needed because float64 rounding may exceed the bounds."""
     most = float(records) * schema.steps**2
     off = np.clip(np.trunc((matrix + matrix.T) / 2), -(most // 2), most // 2)
     np.fill_diagonal(off, np.clip(np.trunc(np.diagonal(matrix)), 0, most))
@@ -332,7 +331,6 @@ def _cut(schema: GaussianSchema, records: int, matrix: Array) -> NDArray[np.int6
 
 
 def _ledoit_wolf(read: RidgeSchema, X: Any, records: int, mean: Array, covariance: Array) -> float:
-    """Return Ledoit and Wolf's weight (2004)."""
     fourth = sum(float(np.square(np.square(rows - mean).sum(axis=1)).sum()) for rows in _on_grid(read, X, records))
     d, square = read.features, float(np.square(covariance).sum())
     spread = square - np.trace(covariance) ** 2 / d  # d times the squared distance from a round covariance

@@ -1,4 +1,4 @@
-"""Measure one round of refinement: read records, map them on a grid, and sum.
+"""Measure one round of refinement.
 
 A record counts fully or as zero: no error depends on a record and the published values together.
 """
@@ -62,7 +62,7 @@ class GradientSchema(Round):
     for *every* record and every M, W, w, c.
 
     Args:
-        features: dimension d of the rows (after ``transform``), at least 2.
+        features: d, after ``transform``, at least 2.
         classes: C, at least 2; None for a regression.
         module: name of a :class:`~privstats.schema.modules.Module` that replaces the linear softmax.
         residual_norm: c, the norm to which r, or a module's full gradient, is clipped; 1 for a regression, which
@@ -122,7 +122,7 @@ class GradientSchema(Round):
 
     @property
     def sizes(self) -> dict[str, int]:
-        """Axis lengths: rows of g and entries of u; for a module one row of P weights."""
+        """Rows of g and entries of u; for a module one row of P weights."""
         if self.network is not None:
             return {"target": 1, "feature": self.network.weights(self.features, self.classes or 1)}
         return {"target": self.classes or 1, "feature": self.features + (self.classes is not None)}
@@ -163,7 +163,7 @@ class GradientSchema(Round):
 
     @property
     def packages(self) -> tuple[str, ...]:
-        """Packages with which a module measures."""
+        """The module's packages."""
         return () if self.network is None else self.network.packages
 
     def check_values(self, values: Mapping[str, Values]) -> None:

@@ -139,7 +139,7 @@ class HazardSchema(Round):
 
     @property
     def periods(self) -> int:
-        """Number of bins."""
+        """Bins per stratum."""
         return len(self.bins.edges) - 1
 
     @property
@@ -156,7 +156,7 @@ class HazardSchema(Round):
 
     @property
     def marks(self) -> tuple[float, ...]:
-        """Edges of the count cells; continuous bins are split into four."""
+        """Edges of the count cells, four per continuous bin."""
         parts, unit, result = _CUT if self.times == "continuous" else 1, self.time_unit, [self.bins.edges[0]]
         for low, high in pairwise(self.bins.edges):
             cut = [low + (high - low) * place / parts for place in range(1, parts)]
@@ -192,13 +192,13 @@ class HazardSchema(Round):
 
     @property
     def causes(self) -> tuple[str, ...]:
-        """The event, then other declared causes."""
+        """The event, then other causes."""
         values = self._two(self.event).values
         return tuple(map(str, values[1:])) if len(values) > 2 else (self.event,)
 
     @property
     def sizes(self) -> dict[str, int]:
-        """Axis length: columns, then each stratum's bins."""
+        """Columns, then each stratum's bins."""
         return {"feature": self.features - 1 + self.periods * self.baselines}
 
     @property
@@ -449,7 +449,7 @@ def _of_stratum(schema: HazardSchema, values: Mapping[str, Values], stratum: int
 
 
 def _mapped(schema: HazardSchema, persons: _Persons, values: Mapping[str, Values]) -> tuple[Whole, Whole, Whole]:
-    """Return (x, a) ``(n, p + 1)``, and r and v ``(n, K)`` in steps of 2**-32; zero where a bound fails."""
+    """Return (x, a) ``(n, p + 1)``, r and v ``(n, K)`` in steps of 2**-32; zero where a bound fails."""
     unit, fine = moments.rounds.grid_rows(schema, persons.rows)
     mu, seen = _hazards(schema, unit, values["w"]), _seen(schema, persons, values)
     residuals, variances, within = _periods(schema, mu, persons, seen)

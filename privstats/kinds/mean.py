@@ -1,4 +1,4 @@
-"""Sum all feature vectors: a course's first round before centring, or a regression's second where noise hides G."""
+"""Sum all feature vectors."""
 
 from __future__ import annotations
 

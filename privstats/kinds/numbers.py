@@ -1,4 +1,4 @@
-"""Sum bounded numbers next to count tables, with their sensitivity and worst pairs.
+"""Sum bounded numbers next to count tables.
 
 A number is z integer steps from mid-range, truncated to -4096..4096; a record adds z and z^2 in its group. Proof:
 docs/sensitivity.md.
@@ -73,7 +73,7 @@ class Number:
 
     @property
     def edges(self) -> tuple[float, float]:
-        """The lower and upper bound."""
+        """The bounds."""
         return self.low, self.high
 
     @property
@@ -206,10 +206,7 @@ def _turn(x: float, q: float) -> float:
 def pairs_with_numbers(
     schema: CountSchema, weights: Mapping[str, float], one: Record, other: Record
 ) -> list[tuple[Record, Record]]:
-    """Return pairs that include the worst at these weights of squared wire steps.
-
-    Pairs are in the same or other cells, with numbers at both ends, d apart, or missing.
-    """
+    """Return pairs that include the worst at these weights of squared wire steps."""
     numbers = schema.numbers or ()
     turn = STEPS - round(STEPS * _turn(weights.get("x", 0.0), weights.get("q", 0.0) * STEPS**2))
     first = _with(one, {number.name: STEPS for number in numbers})

@@ -1,7 +1,4 @@
-"""Sum over complete parties: all records of one party become one clipped direction in integers.
-
-Sums add over parties, not over parts of one.
-"""
+"""Sum one clipped direction per party; sums add over parties, not over parts of one."""
 
 from __future__ import annotations
 
@@ -65,8 +62,8 @@ class PartySchema(Schema):
         promise covers one record: it may turn its party's whole direction.
 
     Args:
-        classes: number of classes C, 2 to 8,192; labels are 0..C-1.
-        features: dimension d of the rows (after ``transform``), 2 to 65,536.
+        classes: C, 2 to 8,192; labels are 0..C-1.
+        features: d, after ``transform``, 2 to 65,536.
         clip_norm: norm to which rows are clipped; no bound rests on it.
         grid_bits: f, 2 to 20; a direction is 2**f steps long.
         nonnegative, transform, class_names, feature_names: as in :class:`ClassSchema`.
@@ -173,7 +170,7 @@ class PartyUpdateSchema(PartySchema):
 
     @classmethod
     def of(cls, schema: PartySchema) -> PartyUpdateSchema:
-        """Return the update schema of ``schema``."""
+        """Return the update schema."""
         return cls(**{each.name: getattr(schema, each.name) for each in fields(schema)})
 
     @property

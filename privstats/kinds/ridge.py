@@ -1,4 +1,4 @@
-"""Sum a least-squares task's Gram matrix, cross moments and target energy, by fold."""
+"""Sum a least-squares task's moments by fold."""
 
 from __future__ import annotations
 
@@ -44,10 +44,10 @@ _MAX_FOLDS = 64
 
 @dataclass(frozen=True)
 class RidgeSchema(Schema):
-    """Moments of a least-squares task: G = sum a a^T, h = sum a b^T, q = sum ||b||^2.
+    """Least-squares moments: G = sum a a^T, h = sum a b^T, q = sum ||b||^2.
 
     Args:
-        features: dimension d of a (after ``transform``), at least 2.
+        features: d, of a after ``transform``, at least 2.
         targets: T, the columns of b.
         clip_norm: R, the norm to which feature vectors a are clipped.
         target_bound: Y, the norm to which target vectors b are clipped.
@@ -157,7 +157,7 @@ class RealRidgeMoments(RealMoments):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class RidgeMoments(Moments):
-    """Exact ridge moments, int64, by fold: G = sum a a^T, h = sum a b^T, q = sum ||b||^2.
+    """Exact ridge moments, int64, by fold.
 
     A record's fold is a public hash of its own grid vectors, so that one record moves no other to another fold: the
     sensitivity depends on that.

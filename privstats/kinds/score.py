@@ -1,4 +1,4 @@
-"""Sum the score and information of a logistic or Poisson regression at published weights.
+"""Sum the score and information of a logistic or Poisson regression.
 
 The bits are equal in any batch, order and BLAS. A record counts fully or as zero: no error depends on a record and the
 published weights together.
@@ -115,7 +115,7 @@ class ScoreSchema(Round):
 
     @property
     def table(self) -> tuple[Statistic, ...]:
-        """The statistics, with the family's shares."""
+        """The family's statistics."""
         return _TABLES[self.family]
 
     @property
@@ -148,7 +148,7 @@ class ScoreSchema(Round):
 
     @property
     def outcome(self) -> float:
-        """The largest outcome: 1, or Y."""
+        """Largest outcome."""
         return self.target_bound or 1.0
 
     @property

@@ -67,8 +67,8 @@ class ScoringSchema(Schema):
         head: SHA-256 of the head's file, 64 hex digits.
         head_bytes: its size: at most 32 MiB, and at most twice a quadratic rule over classes and columns, plus map and
             names.
-        classes: number of labels C, at least 2; of three or more, the head may know fewer.
-        features: dimension of the rows after ``transform``.
+        classes: C, at least 2; of three or more labels, the head may know fewer.
+        features: dimension after ``transform``.
         score_bins: number of public bins; even for 2 classes.
         score: ``"probability"``, in 0..1 (predicted class of several: 1/C..1); or ``"margin"``, the score less the
             largest other.
@@ -151,7 +151,7 @@ class ScoringSchema(Schema):
 
     @property
     def first_half(self) -> int:
-        """Number of a two-class score's bins that predict the first class."""
+        """Number of bins that predict the first of two classes."""
         return self.score_bins // 2 if self.cuts is None else self.cuts.index(0.5) + 1
 
     @property
@@ -201,7 +201,7 @@ class ScoringSchema(Schema):
 
     @property
     def variables(self) -> tuple[Variable, ...]:
-        """The variables of a scored record."""
+        """A scored record's variables."""
         return self.counted.variables
 
     @property
@@ -211,7 +211,7 @@ class ScoringSchema(Schema):
 
     @property
     def sizes(self) -> dict[str, int]:
-        """Number of cells of all tables."""
+        """Number of cells."""
         return self.counted.sizes
 
     def shape(self, table: tuple[str, ...]) -> tuple[int, ...]:
@@ -281,7 +281,7 @@ Said: TypeAlias = tuple[Real, Real]
 def measured_scoring(
     schema: ScoringSchema, X: Any, y: Any, values: Mapping[str, Values], progress: bool = False
 ) -> CountMoments:
-    """Count records under the published head.
+    """Count a head's predictions.
 
     Guarantee:
         A record's cells depend on the record, the head and the machine: it is scored in an array of one row. On another
@@ -324,7 +324,7 @@ def _scored(
 def cells_of_scores(
     schema: ScoringSchema, scores: Real, shares: Real, labels: NDArray[np.intp]
 ) -> list[NDArray[np.intp]]:
-    """Return the cell of every record in every table, ``(n,)`` each.
+    """Return every record's cell per table, ``(n,)`` each.
 
     Args:
         scores, shares: ``(n, C)``, :data:`Said`.

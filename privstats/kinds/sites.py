@@ -172,7 +172,6 @@ class SiteMoments(Moments):
     Measure each site's records at once. Sums are in group 0 until :meth:`for_client`.
 
     Attributes:
-        N, Q: as in :class:`RealSiteMoments`.
         clip_report: the clip's effect, target included; stays with the client.
 
     Example:
@@ -217,7 +216,7 @@ class SiteMoments(Moments):
 def site_moments(
     schema: SitesSchema, records: int, total: NDArray[Any], second: NDArray[Any], report: ClipReport | None = None
 ) -> SiteMoments:
-    """Return a site's moments from count, sum ``(p,)`` and second moment ``(p, p)`` in grid steps."""
+    """Return a site's moments from sum ``(p,)`` and second moment ``(p, p)`` in grid steps."""
     Q = np.zeros((schema.sizes["pull"], schema.features, schema.features), np.int64)
     for place, pull in enumerate(schema.pulls):
         Q[place] = less_mean(second, total, records + Fraction(pull))

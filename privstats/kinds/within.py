@@ -1,7 +1,4 @@
-"""Compute within-client moments of classes: a client's class moments less its own offset, in integers.
-
-They are a function of all records of one client, so they add over clients only.
-"""
+"""Compute class moments less each client's own offset; they add over clients only."""
 
 from __future__ import annotations
 
@@ -171,7 +168,7 @@ class RealWithinMoments(RealMoments):
         return means
 
     def equivalent(self) -> RealClassMoments:
-        """Return plain N, A, B with equal counts, class means and within-class scatter."""
+        """Return class sums with equal counts, means and scatter."""
         means, n = self.means, np.maximum(self.N, 0.0)
         product = self.A.T @ means
         scatter = self.B - (product + product.T) / 2
@@ -181,8 +178,6 @@ class RealWithinMoments(RealMoments):
 @dataclass(frozen=True, eq=False, repr=False)
 class WithinMoments(Moments):
     """Exact within-client moments, int64: N in records, L in 1 / ``COUNT_SCALE`` records, A and B in grid steps.
-
-    Shapes are those of :class:`RealWithinMoments`.
 
     Attributes:
         clip_report: the clip's effect; stays with the client.

@@ -1,4 +1,4 @@
-"""Build the two data sets that attain a sensitivity, as grid records, and their sums.
+"""Build the two data sets that attain a sensitivity, and their sums.
 
 Records have at most two nonzero entries, so two features suffice. docs/sensitivity.md proves which pairs are worst.
 """
@@ -34,7 +34,7 @@ def many(schema: Schema) -> int:
 
 @dataclass(frozen=True)
 class WorstPair:
-    """Rule by which a kind builds its worst case.
+    """A kind's rule for its worst case.
 
     Attributes:
         pairs: (record, replacement) pairs; some first record is the worst to add.
@@ -59,7 +59,7 @@ def record_of(x: list[list[int]], *, times: int = 1, cell: int = 0, **more: Any)
 
 
 def first(schema: Schema, sign: int = 1) -> list[list[int]]:
-    """Return the longest row on the first axis."""
+    """Return the longest row."""
     return [[0, sign * schema.steps]]
 
 
@@ -98,7 +98,7 @@ def of_score(_: Any, record: Record) -> Sums:
 
 
 def plain(records: Sequence[Record]) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
-    """Return counts and sums by cell, and second moments, of records with two features."""
+    """Return counts and sums by cell, and second moments."""
     counts, sums, second = np.zeros(2, object), np.zeros((2, 2), object), np.zeros((2, 2), object)
     for record in records:
         x, times = dense(record["x"]), record["times"]

@@ -1,7 +1,4 @@
-"""Define what is measured, and the bound that every record obeys.
-
-A schema is a frozen value without data, from which moments, layout and sensitivities are derived.
-"""
+"""Define what is measured, and the bound that every record obeys."""
 
 from typing import TYPE_CHECKING
 

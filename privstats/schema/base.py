@@ -1,4 +1,4 @@
-"""Define the base of all kinds of schema: its statistics, their scales and bounds, and a plan's requirements.
+"""Define the base of all kinds of schema.
 
 Layout, noise and wire follow from :class:`Statistic` rows. Off-diagonal noise has 1/sqrt 2 of the standard deviation,
 so a symmetric block's diagonal and strict upper triangle are separate segments. Counts have 2^12 grid steps per record,
@@ -37,7 +37,7 @@ class Statistic:
     """One kind of sum over records.
 
     Attributes:
-        letter: name in schemas, plans and releases.
+        letter: its name.
         cells: partition into blocks: per ``"class"``, ``"fold"``, ``"cell"`` of count tables, ``"pull"`` or site group,
             ``"block"`` of records, or one ``"pooled"`` block.
         axes: axes of a block, with lengths in ``sizes``.
@@ -84,7 +84,7 @@ class Statistic:
         return 1 if self.cells == "pooled" else sizes[self.cells]
 
     def shape(self, sizes: Mapping[str, int]) -> tuple[int, ...]:
-        """Return the array's shape, blocks first unless pooled."""
+        """Return its shape, blocks first unless pooled."""
         lead = () if self.cells == "pooled" else (self.blocks(sizes),)
         return (*lead, *self.block(sizes))
 
@@ -94,7 +94,7 @@ class Statistic:
         return (size + sizes[self.axes[0]]) // 2 if self.symmetric else size
 
     def scale(self, features: float, targets: float = 1.0) -> float:
-        """Return wire steps per real unit, from grid steps per unit of a feature and of a target."""
+        """Return wire steps per real unit, from grid steps per feature and target unit."""
         return float(self.resolution) * (features ** self.powers[0] * targets ** self.powers[1])
 
     def bound(self, steps: int) -> int:
@@ -115,7 +115,7 @@ def letters_of(table: tuple[Statistic, ...]) -> str:
 
 
 def by_letter(table: tuple[Statistic, ...], letters: str) -> tuple[Statistic, ...]:
-    """Return the rows that ``letters`` names, in that order."""
+    """Return rows in the order of ``letters``."""
     rows = {row.letter: row for row in table}
     unknown = "".join(letter for letter in letters if letter not in rows)
     if unknown:
@@ -128,21 +128,18 @@ Predicted: TypeAlias = Literal["classes", "ridge", "parties"]
 
 
 class Schema(ABC):
-    """The bounds that every record obeys, as a frozen value; each kind is a dataclass.
-
-    A kind raises ``SchemaError``, which names an invalid field, its bound and the remedy.
+    """The bounds that every record obeys, as a frozen value without data; each kind is a dataclass.
 
     Attributes:
         task: word for this kind in plan files.
         makes: the results, as a phrase that ethics pages require.
-        table: its statistics.
         appended: ``features`` after the transform's, such as a target.
         predicts: target of models from one release; None: no head.
         optional: letters that a plan may exclude.
-        suppressible: whether a release may exclude rare classes (``min_count``).
+        suppressible: whether ``min_count`` may exclude rare classes.
         whole_parties: whether a party is one record.
         scores_head: whether published values are a head; no measured record may have helped to train it.
-        finds_cuts: whether it counts open columns to choose cut points.
+        finds_cuts: whether it counts open columns.
         no_persons: why no plan may promise persons; else empty.
         needs_privacy: why no plan may release exact sums; else empty.
 
@@ -217,7 +214,7 @@ class Schema(ABC):
         """Axis lengths and cell counts."""
 
     def refuses_persons(self, *, averaged: bool) -> str:  # noqa: ARG002  kinds read it
-        """Return why persons with several rows are refused; empty if they are not."""
+        """Return why persons with several rows are refused; else empty."""
         return self.no_persons
 
     def scale_of(self, statistic: str) -> float:
@@ -241,7 +238,7 @@ class Schema(ABC):
 
     @property
     def open_columns(self) -> tuple[str, ...]:
-        """Declared columns with cut points still to choose."""
+        """Declared columns without cut points."""
         if self.finds_cuts or not (self.transform and self.transform[0].reads_cells):
             return ()
         cells: Any = self.transform[0]
@@ -268,12 +265,12 @@ class Schema(ABC):
 
     @property
     def derived(self) -> str:
-        """Statistics that follow from sent ones."""
+        """Statistics that sent ones imply."""
         return ""
 
     @property
     def needs(self) -> Mapping[str, tuple[int, ...]]:
-        """Shapes of the needed published values, by name."""
+        """Shapes of needed published values, by name."""
         return {}
 
     @property
@@ -300,7 +297,7 @@ class Schema(ABC):
         """Refuse, before any record is read, published values that do not fit.
 
         Raises:
-            PlanError: a missing, unknown or misshaped value.
+            PlanError: a value does not fit.
         """
         result = {name: value.integers.shape for name, value in values.items()}
         if result != dict(self.needs):
@@ -308,7 +305,7 @@ class Schema(ABC):
             raise PlanError(f"the published values do not fit the schema, which reads {wanted}; publish these")
 
     def plain_fields(self) -> dict[str, Any]:
-        """Return fields that plan files store in another form."""
+        """Return fields in a plan file's form."""
         return {}
 
     def refusal(self, unit: str | None) -> str:

@@ -1,4 +1,4 @@
-"""Validate a schema's fields, which become plain Python types."""
+"""Validate a schema's fields."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def settle(schema: Schema, **values: object) -> None:
 
 
 def checked_vectors(schema: Schema) -> dict[str, object]:
-    """Validate the feature-vector fields of every schema."""
+    """Validate feature-vector fields."""
     python_fields(schema)
     _require_fields(schema)
     transform = steps_of(schema.transform)
@@ -124,7 +124,7 @@ def _checked_columns(
 
 
 def checked_class_names(names: Any, classes: int) -> tuple[str, ...] | None:
-    """Return the names of classes, or None."""
+    """Validate class names."""
     checked = checked_names("class_names", names, classes, "classes")
     check_distinct("class_names", checked or ())
     return checked
@@ -141,7 +141,7 @@ def check_coarseness(field: str, columns: int, grid_bits: int) -> None:
 
 
 def as_int(field: str, value: object, least: int, remedy: str) -> int:
-    """Return ``value`` as an integer of at least ``least``."""
+    """Return an integer of at least ``least``."""
     try:
         number = None if isinstance(value, bool) else operator.index(value)  # type: ignore[arg-type]
     except TypeError:
@@ -170,10 +170,7 @@ _LARGEST_PULL = 1e9
 
 
 def checked_pull(field: str, value: object, remedy: str, beyond: str) -> float:
-    """Return a pull: how many records hold an offset at zero, up to 1e9.
-
-    ``beyond`` is the kind to suggest for larger ones.
-    """
+    """Return a pull, up to 1e9; ``beyond`` is the kind to suggest for larger ones."""
     if isinstance(value, int | float) and not isinstance(value, bool) and value == 0:
         return 0.0
     pull = size(field, value, remedy)
@@ -189,7 +186,7 @@ _MOST_GROUPS = 64
 
 
 def checked_groups(value: object) -> int:
-    """Return the number of site groups: 1, or enough for degrees of freedom of a spread."""
+    """Return the number of site groups: 1, or enough to estimate a spread."""
     groups = as_int("groups", value, 1, "1 means no groups")
     if groups != 1 and not FEWEST_GROUPS <= groups <= _MOST_GROUPS:
         raise SchemaError(f"groups must be 1, or {FEWEST_GROUPS} to {_MOST_GROUPS}, got {groups}: 8 suits most cohorts")

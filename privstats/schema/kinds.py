@@ -1,7 +1,4 @@
-"""Look up the facts of a kind of schema, and check that a value is a schema of a known kind.
-
-A fact that a kind lacks is refused, never guessed.
-"""
+"""Look up the facts of a kind of schema; a missing fact is refused, never guessed."""
 
 from __future__ import annotations
 
@@ -25,11 +22,10 @@ _Row = TypeVar("_Row")
 
 @dataclass(frozen=True)
 class Kind:
-    """Facts of one kind of schema: the sums, their computation, and how far one record moves them.
+    """Facts of one kind of schema.
 
     Attributes:
-        moments: container of exact sums.
-        units: container of real-unit sums.
+        moments, units: containers of exact and real-unit sums.
         measure: computes moments from schema, X, y, published values, progress.
         square: computes mu^2 of one record from schema, weights, adjacency; None: no promise.
         proved: letters that ``square`` covers; others would count as free.
@@ -41,7 +37,6 @@ class Kind:
         stays: an unreadable record counts as zeros: the number of records is public.
         readable: ``measure`` that excludes unreadable records; None: ``measure`` on readable batches.
         terms: each record's contribution; None: no promise per person.
-        terms_of_readable: readable records' contributions.
         in_batches: whether records may come in batches.
         named: columns read by name, without targets.
         again: ``measure`` with an earlier round's results, if any.
@@ -74,12 +69,12 @@ class Kind:
 
     @property
     def exact(self) -> Any:
-        """Constructor of moments from schema and sums by letter."""
+        """Constructor of exact sums."""
         return self.moments.of_sums
 
     @property
     def real(self) -> Any:
-        """Constructor of real-unit sums, noisy or not."""
+        """Constructor of real-unit sums."""
         return self.units.of_sums
 
 
@@ -134,7 +129,7 @@ def of_records(schema: Schema) -> RecordSchema:
     """Return the schema if it measures plain sums over records.
 
     Raises:
-        SchemaError: it is of another kind.
+        SchemaError: another kind.
 
     Example:
         >>> ps.schema.of_records(ps.ClassSchema(2, 2, "NA", clip_norm=1.0)).task
@@ -171,7 +166,7 @@ def row_of(rows: Mapping[str, _Row], schema: Schema, what: str) -> _Row:
     """Return the row of exactly this schema's kind, from rows by task.
 
     Raises:
-        SchemaError: the kind has no row; the message names ``what``.
+        SchemaError: the kind has no row.
 
     Example:
         >>> from privstats.schema import row_of
@@ -201,7 +196,7 @@ def narrowed(schema: Schema, kind: type[_Any], refusal: Exception) -> _Any:
 
 
 def require_schema(schema: object, call: str | None = None) -> None:
-    """Refuse a value that is no schema, such as records or a plan.
+    """Refuse a value that is no schema.
 
     Raises:
         SchemaError: with the intended ``call``.
@@ -224,7 +219,7 @@ def require_schema(schema: object, call: str | None = None) -> None:
 
 
 def is_known(schema: object) -> bool:
-    """Return whether a value is a schema of a known kind.
+    """Return whether a value is a known schema.
 
     Example:
         >>> from privstats.schema import is_known

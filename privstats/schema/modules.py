@@ -86,7 +86,7 @@ class Module(ABC):
 
     @abstractmethod
     def started(self, recipe: SoftmaxRecipe, sums: NoisyClassSums, whitening: SoftmaxWhitening) -> Any:
-        """Return the recipe's state after the class release."""
+        """Return the state after the class release."""
 
     @abstractmethod
     def refined(
@@ -96,7 +96,7 @@ class Module(ABC):
 
     @abstractmethod
     def published(self, state: Any) -> NDArray[np.float64]:
-        """Return the next round's weights, ``(P,)``."""
+        """Return the weights, ``(P,)``."""
 
     @abstractmethod
     def exact(self, U: NDArray[np.float64], labels: NDArray[np.intp], state: Any) -> tuple[NDArray[np.float64], float]:
@@ -111,7 +111,7 @@ class Module(ABC):
 
 
 def is_word(word: object) -> bool:
-    """Return whether a value has the form KIND/SIZE.
+    """Return whether it has the form KIND/SIZE.
 
     Example:
         >>> from privstats.schema.modules import is_word
@@ -122,7 +122,7 @@ def is_word(word: object) -> bool:
 
 
 def module_of(word: object) -> Module:
-    """Return the named module from its package.
+    """Return the named module.
 
     Raises:
         SchemaError: a malformed name, or no such package.
@@ -165,9 +165,7 @@ def checked_gradients(
     """Return each record's gradient, ``(n, P)``, and kappa, ``(n,)``, within the schema's bounds.
 
     Args:
-        units: integer rows u, ``(n, d + 1)``, at most 2**f long.
-        labels: ``(n,)``, 0..C-1.
-        weights: admitted published values.
+        units, labels, weights: as in :meth:`Module.gradients`.
 
     Guarantee:
         For any result of the module, a gradient is at most 4**f long and kappa is in 0..2**f, in integers. The module

@@ -1,7 +1,6 @@
-"""Hold the published values of a plan: exact integers with a scale, and their digest.
+"""Hold a plan's published values, in a file next to it.
 
-A course's round publishes small arrays chosen from earlier releases, in a file next to the plan. The plan holds their
-digest, so all parties use equal values. No promise depends on their contents.
+The plan holds their digest, so all parties use equal values. No promise depends on their contents.
 """
 
 from __future__ import annotations
@@ -170,7 +169,7 @@ class Published:
 
     @classmethod
     def of(cls, values: Mapping[str, Values], after: bytes = b"") -> Published:
-        """Return values with their digest and that of earlier releases."""
+        """Return values with digests of themselves and of earlier releases."""
         return cls(digest_of(values), after.hex(), values)
 
     def read(self) -> Mapping[str, Values]:
@@ -191,10 +190,7 @@ class Published:
         return replace(self, values=values)
 
     def save(self, path: PathLike, signer: Signer | None = None) -> None:
-        """Write the values into a file; :func:`beside` returns where ``Plan.read`` looks.
-
-        Args:
-            signer: an Ed25519 private key, or its 32 bytes.
+        """Write a file; :func:`beside` returns where ``Plan.read`` looks.
 
         Raises:
             PlanError: only the digest is known, or the signer is no key.
@@ -227,7 +223,7 @@ class Published:
 
     @cached_property
     def table(self) -> dict[str, str]:
-        """The plan file's table."""
+        """Table for the plan file."""
         return {"sha256": self.sha256, **({"after": self.after} if self.after else {})}
 
 

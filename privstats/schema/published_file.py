@@ -1,4 +1,4 @@
-"""Read and write files of published values: packed integers in the parties' envelope, in two versions."""
+"""Read and write files of published values, in two versions."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _MOST_AXES = 8
 
 
 def read(make: Callable[[str, Arrays], Published], path: PathLike, signed_by: Verifier | None) -> Published:
-    """Read a file's values, of any version, and pass them to ``make``.
+    """Read a file and pass its values to ``make``.
 
     Raises:
         PlanError: no such file, damaged, wrongly signed, or inconsistent.
@@ -40,7 +40,7 @@ def read(make: Callable[[str, Arrays], Published], path: PathLike, signed_by: Ve
 
 
 def content_of(published: Published) -> Content:
-    """Return the file content of published values."""
+    """Return values as file content."""
     packed = {name: _Packed.of(value) for name, value in published.read().items()}
     manifest = _Manifest(published.after, {name: form for name, (form, _) in packed.items()})
     return Content(

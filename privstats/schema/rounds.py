@@ -1,4 +1,4 @@
-"""Share code of the schemas of rounds: reading records, and checking fields and values."""
+"""Read records and check fields for schemas of rounds."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _MAP_EXPONENTS = range(-64, 129)
 
 
 def settle_round(schema: Any) -> None:
-    """Check and store the fields that all rounds share."""
+    """Check and store shared fields."""
     settle(schema, **checked_vectors(schema))
     settle(schema, expected_records=as_int("expected_records", schema.expected_records, 1, "write down how many"))
     settle(schema, course_mu=size("course_mu", schema.course_mu, "take it from the course"))
@@ -51,7 +51,7 @@ def settle_classes(schema: Any) -> None:
 
 
 def class_rows(schema: Schema, classes: int, grid_bits: int = ROW_BITS, statistics: str = "NA") -> ClassSchema:
-    """Return the class schema that reads labelled records, by default on the finer grid."""
+    """Return the class schema that reads records, by default on the finer grid."""
     return ClassSchema(
         classes,
         schema.features,
@@ -74,7 +74,7 @@ def _read(schema: Schema) -> dict[str, Any]:
 
 
 def check_widths(values: Mapping[str, Values], weights: range = _WEIGHT_EXPONENTS) -> None:
-    """Refuse published values that are wider than 20 bits, tiny or enormous.
+    """Refuse values wider than 20 bits, tiny or enormous.
 
     Args:
         values: by name; M is a map, others are weights.

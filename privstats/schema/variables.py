@@ -1,4 +1,4 @@
-"""Define variables that put a record into a cell: public categories, and bins at public edges."""
+"""Define variables that put a record into a cell."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def _counted(variable: Categories) -> Categories:
 
 
 def plain_variable(variable: Any) -> dict[str, Any]:
-    """Return a variable for a plan file."""
+    """Return its plan-file form."""
     defaults = {field.name: field.default for field in fields(variable)}
     return {
         name: list(value) if isinstance(value, tuple) else value
@@ -107,5 +107,5 @@ def plain_variable(variable: Any) -> dict[str, Any]:
 
 
 def is_finite(edge: object) -> bool:
-    """Return whether ``edge`` is a number within float range."""
+    """Return whether it is a number within float range."""
     return isinstance(edge, int | float) and abs(edge) <= sys.float_info.max

@@ -1,4 +1,4 @@
-"""Check an effect's fields, and partition its sums: one letter per outcome, one block per subgroup."""
+"""Check an effect's fields, and partition its sums by outcome and subgroup."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def with_excluded(table: tuple[Statistic, ...]) -> tuple[Statistic, ...]:
 
 
 def checked_outcomes(names: Any) -> tuple[str, ...] | None:
-    """Return the outcomes' names."""
+    """Return outcome names."""
     checked = checked_names("outcome_names", names)
     if checked is not None and not 1 <= len(checked) <= len(INFLUENCES):
         raise SchemaError(
@@ -127,7 +127,7 @@ def checked_site_groups(groups: Any, subgroups: object) -> int | None:
 
 
 def checked_subgroups(variables: Any) -> tuple[Variable, ...] | None:
-    """Return variables that put every record into one subgroup."""
+    """Return the subgroups' variables."""
     if variables is None:
         return None
     if not isinstance(variables, tuple | list) or not variables:
@@ -145,7 +145,7 @@ def checked_subgroups(variables: Any) -> tuple[Variable, ...] | None:
 
 
 def checked_range(value: object, field: str = "outcome") -> tuple[float, float]:
-    """Return a public range, low below high."""
+    """Return a public range."""
     ends = list(value) if isinstance(value, tuple | list) else []
     numbers = len(ends) == 2 and all(isinstance(end, int | float) and not isinstance(end, bool) for end in ends)
     if not numbers or not -_LARGEST <= ends[0] < ends[1] <= _LARGEST:

@@ -1,4 +1,4 @@
-"""Build an effect's schema fields from declared columns: ranges or texts by name become maps, norms and names."""
+"""Build an effect's schema fields from declared columns."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from privstats.transforms.categories import Categories
 def fields_of(
     columns: Mapping[str, Any], treatment: str | Mapping[str, Any], outcome: Any, clip_norm: float | None
 ) -> dict[str, Any]:
-    """Return the ``EffectSchema`` fields that the declaration in ``EffectSchema.of`` determines."""
+    """Return the fields that ``EffectSchema.of`` determines."""
     if not isinstance(columns, Mapping) or not columns:
         raise SchemaError("columns must give a public range (low, high) by name, such as {'age': (20, 90)}")
     levels = _levels_of(columns, treatment, outcome)
@@ -82,7 +82,7 @@ def _shared_range(outcome: Any) -> tuple[Any, tuple[str, ...] | None]:
 
 
 def _range_of(declared: Any, field: str) -> tuple[float, float]:
-    """Return the range: 0 to 1 for two texts, -1 to 1 for more, which leaves 0/1 columns unscaled."""
+    """More than two texts have range -1 to 1, which leaves 0/1 columns unscaled."""
     if _is_worded(declared):
         return (0.0, 1.0) if len(declared) == 2 else (-1.0, 1.0)
     return checked_range(declared, field)

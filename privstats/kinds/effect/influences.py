@@ -1,4 +1,4 @@
-"""Compute the population of an effect, and each record's influence in integer steps.
+"""Compute an effect's population, and each record's influence in steps.
 
 Products are of integers below 2**53 and all else is single IEEE operations per record, so bits are equal everywhere.
 """
@@ -35,7 +35,7 @@ def in_steps(
 
 
 def _steps(share: NDArray[np.float64], steps: float) -> tuple[Whole, Whole]:
-    """Return t in steps, and 1 - t^2 of that integer: with the unrounded t, both could exceed the bound."""
+    """With 1 - t^2 of the unrounded t, both could exceed the bound."""
     t = np.rint(np.clip(share, -1.0, 1.0) * steps)
     return t, np.trunc((steps * steps - t * t) / steps)
 
@@ -141,7 +141,7 @@ def _cut(fitted: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _propensity(x: Whole, w: Values, step: float) -> NDArray[np.float64]:
-    """Return 1 / (1 + exp(-w'u)), truncated to multiples of 2**-20, equal on every machine."""
+    """Return 1 / (1 + exp(-w'u)), truncated to multiples of 2**-20."""
     fitted = (x @ w.integers.astype(np.float64)) * math.ldexp(step, -w.exponent)
     pairs = np.stack([np.zeros_like(fitted), fitted], axis=1)
     return np.asarray(moments.gradient_map.probabilities(pairs, 0)[:, 1] / _ONE)

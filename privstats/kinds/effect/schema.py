@@ -1,4 +1,4 @@
-"""Define the fields, bounds and shapes of a treatment effect's sums."""
+"""Define a treatment effect's sums."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class EffectSchema(Schema):
         features: twice the number of columns after the transform, which ends in ``ConstantFeature`` and ``ByArm``.
         clip_norm: R, the norm to which rows are clipped.
         outcome: the public range (low, high), to which all outcomes are truncated.
-        outcome_names: up to eight columns of y; None: one outcome.
+        outcome_names: up to eight columns of y; None: one.
         subgroups: columns that divide the records, crossed into up to 64 subgroups: ``Categories`` of codes, or
             ``Bins`` that cover every value.
         groups: F, 6 to 64, to test whether effects differ between sites; a site's group is its roster index modulo F.
@@ -196,7 +196,7 @@ class EffectSchema(Schema):
 
     @property
     def statistics(self) -> str:
-        """Sent letters, in wire order."""
+        """Sent letters."""
         return letters_of(self.table)
 
     @property
@@ -212,12 +212,12 @@ class EffectSchema(Schema):
 
     @property
     def crossed(self) -> tuple[int, ...]:
-        """Number of subgroups per variable, crossed row by row."""
+        """Number of subgroups per variable."""
         return tuple(len(each.cells) for each in self.subgroups or ())
 
     @property
     def blocks(self) -> int:
-        """Number of disjoint blocks of records."""
+        """Number of blocks."""
         return self.groups or math.prod(self.crossed)
 
     @property
@@ -274,17 +274,14 @@ class EffectSchema(Schema):
 
     @property
     def needs(self) -> Mapping[str, tuple[int, ...]]:
-        """Shapes of each outcome's lines with the guessed effect, ``(2 d + 1,)``, and of w.
-
-        A fitted propensity w has shape ``(d,)``, or ``(2 d,)`` for being observed in either arm.
-        """
+        """Each outcome's lines and guessed effect, ``(2 d + 1,)``; w ``(d,)``, or ``(2 d,)`` for missing outcomes."""
         line = dict.fromkeys(self.lines, (self.features + 1,))
         if not self.fits_propensity:
             return line
         return {**line, "w": (self.features if self.missing else self.width,)}
 
     def check_values(self, values: Mapping[str, Values]) -> None:
-        """Refuse published values of another shape, wider than 20 bits, tiny or enormous."""
+        """Refuse values of another shape, wider than 20 bits, tiny or enormous."""
         super().check_values(values)
         check_widths(values, _EXPONENTS)
 
@@ -320,7 +317,7 @@ class EffectSchema(Schema):
 
     @property
     def arm_weight(self) -> float:
-        """Largest weight of a record in its arm, where weights balance the arms."""
+        """Largest weight of a record in its arm."""
         if self.probability is not None:
             return 1 / min(self.least_chances)
         low = self.trim or 0.0
@@ -339,7 +336,7 @@ class EffectSchema(Schema):
         return self.half * (self.cap + abs(self.guess(line)) * self.largest_weight)
 
     def plain_fields(self) -> dict[str, Any]:
-        """Return the subgroups for a plan file."""
+        """Return the fields for a plan file."""
         return {} if self.subgroups is None else {"subgroups": [plain_variable(each) for each in self.subgroups]}
 
     def refuses_persons(self, *, averaged: bool) -> str:

@@ -1,7 +1,6 @@
 """Read records and sum their influence values on a treatment effect.
 
-The bits are equal in any batch, order and BLAS. A record is refused at all published values or at none: no error
-depends on both together.
+The bits are equal in any batch, order and BLAS. A record is refused at all published values or at none.
 """
 
 from __future__ import annotations
@@ -77,7 +76,6 @@ class EffectMoments(Moments):
     variants: tuple[EffectMoments, ...] = field(default=(), compare=False)
 
     def __add__(self, other: EffectMoments) -> EffectMoments:
-        """Return the sums of both sets of records, at each probability of treatment."""
         total = super().__add__(other)
         if total is NotImplemented or not (self.variants or other.variants):
             return total
@@ -124,7 +122,7 @@ class EffectMoments(Moments):
 
 @dataclass(frozen=True, eq=False)
 class Mapped:
-    """Records' contributions in steps, ``(n, ...)``, with their blocks ``(n,)``.
+    """Records' contributions in steps, with their blocks ``(n,)``.
 
     A weight is one number, or a ratio's two; ``(t, s)`` are by outcome letter; weighted rows exist for balance.
     """
@@ -135,7 +133,7 @@ class Mapped:
     weighted: Whole | None = None
 
     def by_letter(self) -> dict[str, Whole]:
-        """Return contributions to every sum, ``(n,)`` or ``(n, entries)``."""
+        """Return contributions by letter, ``(n,)`` or ``(n, entries)``."""
         balance = {} if self.weighted is None else {"b": self.weighted}
         return {"N": np.ones(len(self.blocks)), "W": self.weights, **self.influences, **balance}
 
@@ -192,7 +190,7 @@ def _added(
 def effect_terms_of_readable(
     schema: EffectSchema, X: Any, y: Any, values: Mapping[str, Values], progress: bool = False
 ) -> tuple[RecordTerms, LeftOut]:
-    """Return readable records' contributions, and the excluded records."""
+    """Return :func:`effect_terms` of readable records, and the excluded ones."""
     outside: list[LeftOut] = []
 
     def terms(schema: EffectSchema, batches: Any, _: None, *rest: Any) -> RecordTerms:
@@ -207,7 +205,7 @@ def effect_terms_of_readable(
 def effects_of_readable(
     schema: EffectSchema, X: Any, y: Any, values: Mapping[str, Values], progress: bool = False
 ) -> tuple[EffectMoments, LeftOut]:
-    """Return the sums over readable records in a subgroup, and the excluded records."""
+    """Return the sums over readable records, and the excluded ones."""
     outside: list[LeftOut] = []
     gone = np.zeros(EXCLUSIONS, np.int64)
     last = schema.transform[-1] if schema.transform else None
