@@ -78,7 +78,6 @@ class Binned(Planned):
         expected_records: n, stated publicly, never counted from the records.
         share: the counts' part of mu^2, 1/64 to .9; None: a fifth.
         sessions: of counts, 1 to 6; None: 4.
-        promise: the owners' total promise, for files and audits.
 
     Guarantee:
         All sessions together are mu-GDP with :attr:`mu`, for the unit and adjacency of the plan. A record counts 1 in
@@ -130,7 +129,6 @@ class Binned(Planned):
         Args:
             whole: the plan behind the cut points, with the total promise.
             then: ``"centred"``, ``"rounds"`` or ``"newton"``, the course that follows; None: the plan itself.
-            expected_records, share, sessions: as in the class.
             options: further arguments of that course's ``within``.
         """
         n, portion, many = python_value(expected_records), python_value(share), python_value(sessions)

@@ -45,7 +45,6 @@ class Centred(Planned):
         plan: the second plan without the mean: of a ``ClassSchema`` of rows of norm 1.
         expected_records: n, stated publicly, never counted from the records. None: ``cohort.max_records``. Too large an
             n shortens the mean by the same factor.
-        promise: the owners' total promise, for files and audits.
         calibrated: whether a masked sum of eleven numbers sets ``LDA.temperature_``, at 1 % of mu^2; the plan must have
             N, A and B, no min_count, and a transform that ends in ``UnitNorm()``.
 
@@ -87,7 +86,6 @@ class Centred(Planned):
 
         Args:
             whole: the plan, with the total promise.
-            expected_records, calibrated: as in the class.
         """
         record_mu(whole)  # refuses a plan without DP
         shares = getattr(whole.privacy, "shares", None)

@@ -145,7 +145,6 @@ class Effect(Planned):
         share: the outcome session's part of mu^2, up to .3; 0 omits it from a trial.
         rounds: of the propensity; None: 4, or none if no propensity is fitted.
         retries: budgeted sessions, each at the last one's price, for those without a sum.
-        promise: the owners' total promise, for files and audits.
         analysis: declared before the first session; None: every row is exploratory.
 
     Guarantee:
@@ -196,7 +195,6 @@ class Effect(Planned):
         Args:
             privacy: the total promise, retries included.
             adjust: False omits a trial's outcome lines.
-            share, rounds, retries, analysis: as in the class.
         """
         if isinstance(privacy, NoPrivacy) or not isinstance(privacy, Privacy):
             raise PlanError("influence values need differential privacy: give privacy=Privacy(...)")
@@ -217,7 +215,6 @@ class Effect(Planned):
 
         Args:
             whole: the last session's plan from :meth:`full_plan`, with the total promise.
-            share, rounds, retries, analysis: as in the class.
         """
         schema = _require_effect(whole)
         _check_numbers(schema, share, rounds, retries)

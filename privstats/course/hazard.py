@@ -45,7 +45,6 @@ class Hazard(Planned):
         by: a column of 0 and 1, such as the arm, to cross with bins and events.
         rounds: T; six for a hazard ratio above 2 or below .5.
         retries: budgeted rounds for those without a sum.
-        promise: the owners' total promise, for files and audits.
         early_bins: two or more bins before the time that splits the follow-up in a further session, which tests
             proportionality; 0: none.
 
@@ -103,11 +102,7 @@ class Hazard(Planned):
         retries: int = 0,
         early_bins: int = 0,
     ) -> Hazard:
-        """Divide a total promise over the sessions.
-
-        Args:
-            by, rounds, retries, early_bins: as in the class.
-        """
+        """Divide a total promise over the sessions."""
         if not isinstance(privacy, Privacy):
             raise PlanError("rounds of hazards need differential privacy: give privacy=Privacy(...)")
         require_times(schema)
@@ -122,7 +117,6 @@ class Hazard(Planned):
 
         Args:
             whole: a round's plan from :meth:`full_plan`, with the total promise.
-            by, rounds, retries, early_bins: as in the class.
         """
         check_numbers(rounds, retries)
         _check_early(schema := _require_hazards(whole), early_bins)
@@ -261,7 +255,6 @@ def first_values(schema: HazardSchema, counts: Release | None = None) -> dict[st
 
 
 def _hazards_of(schema: HazardSchema, counts: Release) -> tuple[Array, Array]:
-    """Return shrunk cumulative hazards ``(strata, ...)`` of bins and of count cells."""
     released, known = narrowed(counts.plan.schema, CountSchema, ReleaseError(_NO_COUNTS)), schema.counted().variables
     if released.variables[: len(known)] != known:
         raise ReleaseError(_NO_COUNTS)

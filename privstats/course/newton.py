@@ -35,7 +35,6 @@ class Newton(Planned):
         first: the first round's plan, as :meth:`start` builds it, of a ``ScoreSchema``.
         rounds: T; four suit a logistic, five a Poisson regression, more suit rare outcomes.
         retries: budgeted rounds for those without a sum.
-        promise: the owners' total promise, for files and audits.
 
     Guarantee:
         All rounds and retries together are mu-GDP with :attr:`mu` = sqrt(rounds + retries) times the first plan's, for

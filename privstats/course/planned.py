@@ -43,7 +43,7 @@ class Planned:
 
         @property
         def promise(self) -> Promise | None:
-            """The owners' promise, if any."""
+            """The owners' total promise, for files and audits, if any."""
 
     def __post_init__(self) -> None:
         python_fields(self)
@@ -73,7 +73,7 @@ class Planned:
 
     @property
     def most(self) -> int:
-        """Maximum rounds, one per priced plan."""
+        """Maximum number of rounds, one per priced plan."""
         return len(self.priced)
 
     @cached_property
@@ -87,7 +87,7 @@ class Planned:
         return hashlib.sha256(f"privstats/course/{self.label}\0".encode() + self._content()).hexdigest()
 
     def epsilon(self, delta: float) -> float:
-        """Return epsilon at this delta; infinite without DP."""
+        """Return all releases' epsilon; infinite without DP."""
         return epsilon_of(self.mu, delta)
 
     def _repr_html_(self) -> str:

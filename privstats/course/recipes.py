@@ -457,7 +457,6 @@ def _pays(recipe: AnyRecipe, first: Plan, each: Plan) -> bool:
 def _divided(
     first: Plan, records: int, mu: float, rest: Sequence[Release], module: str | None, clip: float
 ) -> AnyRecipe:
-    """Return the recipe that fits one round's noise, with or without a mean."""
     if not rest:
         return recipe_for(first, records, mu, 1, module, clip)
     remaining, each = mu**2 - record_mu(first) ** 2, record_mu(rest[0].plan) ** 2

@@ -114,7 +114,6 @@ class Rounds(Planned):
         Args:
             whole: the first plan, with the total promise.
             rounds: T; None: 4, and 6 for a softmax from mu .7 on (:func:`~privstats.estimates.recipes.advised_rounds`).
-            expected_records, retries, calibrated, module: as in the class.
         """
         mu, records = record_mu(whole), python_value(expected_records) or whole.cohort.max_records
         rounds, retries = (

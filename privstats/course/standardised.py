@@ -44,7 +44,6 @@ class Standardised(Planned):
     Args:
         plan: the second plan in public ranges: of a ``RidgeSchema`` of numbers with a last ``ConstantFeature``.
         share: the first session's part of mu^2, from .01 to .5.
-        promise: the owners' total promise, for files and audits.
 
     Guarantee:
         Both sessions together are mu-GDP with :attr:`mu`, for the unit and adjacency of the plan: the second is sized
@@ -80,7 +79,6 @@ class Standardised(Planned):
 
         Args:
             whole: the plan, with the total promise.
-            share: as in the class.
         """
         require_plan("whole", whole)
         _check_share(share)
@@ -217,5 +215,5 @@ def ranges(G: Array, q: float, sigmas: tuple[float, float], constant: float, bou
 
 
 def _rounded(value: float) -> float:
-    """Machines agree on four digits."""
+    """Round to digits on which all machines agree."""
     return float(f"{value:.4g}")

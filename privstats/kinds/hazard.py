@@ -139,7 +139,7 @@ class HazardSchema(Round):
 
     @property
     def periods(self) -> int:
-        """Bins per stratum."""
+        """Number of bins."""
         return len(self.bins.edges) - 1
 
     @property

@@ -37,7 +37,7 @@ class Statistic:
     """One kind of sum over records.
 
     Attributes:
-        letter: its name.
+        letter: name in plans and releases.
         cells: partition into blocks: per ``"class"``, ``"fold"``, ``"cell"`` of count tables, ``"pull"`` or site group,
             ``"block"`` of records, or one ``"pooled"`` block.
         axes: axes of a block, with lengths in ``sizes``.
@@ -84,7 +84,7 @@ class Statistic:
         return 1 if self.cells == "pooled" else sizes[self.cells]
 
     def shape(self, sizes: Mapping[str, int]) -> tuple[int, ...]:
-        """Return its shape, blocks first unless pooled."""
+        """Return the array's shape, blocks first unless pooled."""
         lead = () if self.cells == "pooled" else (self.blocks(sizes),)
         return (*lead, *self.block(sizes))
 
@@ -297,7 +297,7 @@ class Schema(ABC):
         """Refuse, before any record is read, published values that do not fit.
 
         Raises:
-            PlanError: a value does not fit.
+            PlanError: a missing, unknown or misshaped value.
         """
         result = {name: value.integers.shape for name, value in values.items()}
         if result != dict(self.needs):

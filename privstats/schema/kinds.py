@@ -22,7 +22,7 @@ _Row = TypeVar("_Row")
 
 @dataclass(frozen=True)
 class Kind:
-    """Facts of one kind of schema.
+    """Facts of one kind of schema, how far one record moves its sums included.
 
     Attributes:
         moments, units: containers of exact and real-unit sums.

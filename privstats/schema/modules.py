@@ -111,7 +111,7 @@ class Module(ABC):
 
 
 def is_word(word: object) -> bool:
-    """Return whether it has the form KIND/SIZE.
+    """Return whether a value has the form KIND/SIZE.
 
     Example:
         >>> from privstats.schema.modules import is_word

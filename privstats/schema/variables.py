@@ -97,7 +97,7 @@ def _counted(variable: Categories) -> Categories:
 
 
 def plain_variable(variable: Any) -> dict[str, Any]:
-    """Return its plan-file form."""
+    """Return a variable's plan-file form."""
     defaults = {field.name: field.default for field in fields(variable)}
     return {
         name: list(value) if isinstance(value, tuple) else value
@@ -107,5 +107,5 @@ def plain_variable(variable: Any) -> dict[str, Any]:
 
 
 def is_finite(edge: object) -> bool:
-    """Return whether it is a number within float range."""
+    """Return whether ``edge`` is a number within float range."""
     return isinstance(edge, int | float) and abs(edge) <= sys.float_info.max

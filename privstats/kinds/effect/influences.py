@@ -35,7 +35,7 @@ def in_steps(
 
 
 def _steps(share: NDArray[np.float64], steps: float) -> tuple[Whole, Whole]:
-    """With 1 - t^2 of the unrounded t, both could exceed the bound."""
+    """Compute 1 - t^2 of the integer t: with the unrounded t, both could exceed the bound."""
     t = np.rint(np.clip(share, -1.0, 1.0) * steps)
     return t, np.trunc((steps * steps - t * t) / steps)
 
@@ -117,7 +117,7 @@ def weighted_rows(schema: EffectSchema, population: Population, arm: NDArray[np.
 
 
 def _fitted(schema: EffectSchema, x: Whole, line: Values) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return both lines, truncated to the outcome range, in units of B about its middle."""
+    """Return both truncated lines, in units of B about the outcome range's middle."""
     d, step = schema.width, schema.clip_norm / float(schema.steps)
     b, unit = line.integers.astype(np.float64), math.ldexp(step / schema.half, -line.exponent)
     return _cut((x @ b[:d]) * unit), _cut((x @ b[d:-1]) * unit)
