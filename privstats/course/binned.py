@@ -149,9 +149,7 @@ class Binned(Planned):
 
     @cached_property
     def signal_to_noise(self) -> float:
-        """Cohort records over a count's standard deviation at a fifth of mu^2 in four sessions, all parties' noise
-        included.
-        """
+        """Cohort records over a count's noise SD (of all parties) at a fifth of mu^2 in four sessions."""
         counted = _USUAL.share if self.share is None else self.share
         return _signal(self._plan, self.expected_records, (self._rest.mu / mu_of(self._plan)) ** 2 / (1 - counted))
 
