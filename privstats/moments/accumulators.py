@@ -1,11 +1,7 @@
-"""Records to exact sums: tiles of rows in, class or ridge moments out, in host memory.
+"""Sum records exactly in host memory, tile by tile.
 
-Tiles are transformed and quantised into one reused chunk, and full chunks are summed, so memory is one chunk and the
-result, for any number of records. Tensors are summed on their device (``device_sums``). Kinds of moments that are more
-than sums of records have modules of their own. One ``measure`` call owns each accumulator.
-
-A ridge record's fold is a hash of the record, not its position. By position, removing one record would move every
-later record of its client to another fold, and no noise sized for one record hides that.
+Memory is one chunk and the result, for any number of records. Each accumulator belongs to one ``measure`` call. A ridge
+record's fold is a hash of the record: folds by position would move every later record when one is removed.
 """
 
 from __future__ import annotations
@@ -35,7 +31,7 @@ _GROUPED_CHUNK = 64 << 20, 1 << 17  # with S, so that a chunk holds enough rows 
 
 
 def chunk_rows(schema: RecordSchema) -> int:
-    """Rows per chunk: a fixed amount of memory, 64 to 131,072 rows, never more than sum exactly in float64."""
+    """Return the rows per chunk, 64 to 131,072 within a fixed memory, all summed exactly in float64."""
     size, most = _GROUPED_CHUNK if "S" in schema.statistics else _CHUNK
     return min(max(64, size // (8 * schema.features)), most, exact_rows(schema.bound))
 
@@ -73,7 +69,7 @@ class CpuAccumulator:
                 self._flush()
 
     def moments(self) -> Moments:
-        """The exact moments of everything added; the accumulator cannot be used again."""
+        """Return the exact moments; the accumulator cannot be used again."""
         self._flush()
         counts, beside = tuple(self._norm_counts.tolist()), self._targets_clipped
         report = ClipReport(sum(counts), self._clipped, beside, counts, self._energy, self._schema.features)
@@ -100,7 +96,7 @@ class CpuAccumulator:
 
 
 class SparseAccumulator:
-    """Sums over the sparse rows seen so far, by sparse products of their entries. No transform maps these rows."""
+    """Sums sparse rows by products of their entries. No transform maps these rows."""
 
     def __init__(self, schema: RecordSchema) -> None:
         self._schema = schema
@@ -122,7 +118,7 @@ class SparseAccumulator:
         self._sums.add(grid, targets)
 
     def moments(self) -> Moments:
-        """The exact moments of everything added; the accumulator cannot be used again."""
+        """Return the exact moments; the accumulator cannot be used again."""
         moments: Moments = self._sums.moments(self._report)
         return moments
 
@@ -132,9 +128,9 @@ class _Kind:
     """A kind of plain sums over records.
 
     Attributes:
-        sums: builds the sums on the host from a schema.
-        empty: allocates memory for a number of labels or targets.
-        whole: returns the labels unchanged, or the targets on their grid, and the number that were clipped.
+        sums: builds the sums from a schema.
+        empty: allocates memory for n labels or targets.
+        whole: returns labels, or targets on their grid, and the number clipped.
     """
 
     sums: Callable[[Any], Any]
@@ -156,10 +152,10 @@ _KINDS: Mapping[str, _Kind] = {
 
 
 def measured(schema: RecordSchema, X: Any, y: Any, progress: bool = False) -> Moments:
-    """The exact moments of records, as ``measure`` describes them.
+    """Return the exact moments of records, as ``measure`` describes them.
 
     Raises:
-        DataError: records that do not fit the schema.
+        DataError: records do not fit the schema.
     """
     parts = tiles_of_batches(schema, X) if y is None else tiles(schema, X, y, sparse=True)
     if getattr(schema, "missing", None) is not None:  # which few plans have
@@ -179,7 +175,7 @@ def measured(schema: RecordSchema, X: Any, y: Any, progress: bool = False) -> Mo
 
 
 def _counted(schema: RecordSchema) -> type[Any] | None:
-    """The accumulator of declared columns, where counting sums them."""
+    """Return the accumulator of declared columns, where counting sums them."""
     if cells_of(schema) is None:
         return None
     from privstats.moments.cell_sums import CellAccumulator, sums_by_cells
@@ -196,15 +192,14 @@ def _accumulator_of(rows: Any) -> type[Any]:
 
 
 def observed(schema: RecordSchema, rows: Any, targets: Any) -> tuple[Any, Any]:
-    """Return the rows and targets of records with a target; all of them, unless the schema excludes the others.
+    """Return the rows and targets of records with a target; all, unless the schema excludes those without.
 
     Args:
-        schema: of the sums.
         rows: numpy, sparse, or a tensor, of ``(n, inputs)``.
         targets: ``(n,)`` or ``(n, 1)``; NaN or infinite where one is missing.
 
     Raises:
-        RecordError: a row without a target cannot be read, and is refused as it would be with a target.
+        RecordError: a row without a target is unreadable, which is refused as with a target.
     """
     seen = seen_in(schema, targets)
     if seen.all():
@@ -215,7 +210,7 @@ def observed(schema: RecordSchema, rows: Any, targets: Any) -> tuple[Any, Any]:
 
 
 def seen_in(schema: RecordSchema, targets: Any) -> NDArray[np.bool_]:
-    """Return which records count by their targets, ``(n,)``: those with a target, where the schema excludes others."""
+    """Return which records count by their targets, ``(n,)``: those with one, where the schema excludes others."""
     if not isinstance(schema, RidgeSchema) or schema.missing is None:
         return np.ones(len(targets), np.bool_)
     with np.errstate(over="ignore"):
@@ -238,7 +233,7 @@ def terms_on_grid(schema: RecordSchema, X: Any, y: Any, *_: Any) -> RecordTerms:
     """Return each record's contribution, from any container; all dense rows are in memory at once.
 
     Raises:
-        DataError: records that do not fit the schema.
+        DataError: records do not fit the schema.
     """
     read: Any = replace(schema, statistics="NA") if isinstance(schema, ClassSchema) else schema  # S would sort rows
     collected, seen = _Collected(), []
@@ -262,12 +257,11 @@ class _Collected:
         self.beside: list[Any] = []
 
     def add(self, rows: NDArray[np.float64], beside: NDArray[Any]) -> None:
-        """Store copies of a chunk, whose memory is reused."""
+        """Store copies, because the chunk's memory is reused."""
         self.rows.append(rows.copy())
         self.beside.append(beside.copy())
 
     def moments(self, report: ClipReport) -> ClipReport:
-        """The report."""
         return report
 
 

@@ -1,18 +1,14 @@
-"""Tensors to exact sums, on the device they are on: the host's arithmetic in whole numbers, and so its bits.
+"""Sum tensors exactly in int64 on their device, with the host's bits.
 
-Sums are int64 there. ``accumulators`` asks for this where a tile of records is a tensor, and only then is torch
-imported. Second moments are float64 products, or products of 8-bit limbs where those are faster.
-
-Most accelerators multiply float64 numbers thirty to sixty times slower than float32, and 8-bit whole numbers faster
-than either. A grid entry is x = 128 h + l with h and l in 8 bits, so
+Most accelerators multiply 8-bit integers far faster than float64. A grid entry is x = 128 h + l with h and l in 8 bits,
+so
 
     X'X = 2^14 H'H + 2^7 (H'L + L'H) + L'L,
 
 three products, summed in int32. Each is exact for up to 2^18 rows, since |h| and |l| are at most 64.
 
-Some releases of libraries computed wrong 8-bit products for some shapes and devices (pytorch/pytorch#106840). So
-each sum is held against the rows by one vector v of ones and twos, for two float64 products of a matrix with a vector
-(Freivalds 1977): X'X v = X'(X v).
+Some libraries computed wrong 8-bit products on some devices (pytorch/pytorch#106840). Each sum is therefore checked
+with one vector v of ones and twos (Freivalds 1977): X'X v = X'(X v).
 """
 
 from __future__ import annotations
@@ -40,7 +36,7 @@ _EIGHT, _LEAST = 8, 24  # sizes that these products take: multiples of 8, and mo
 
 
 class DeviceAccumulator:
-    """Sums over the tensors seen so far, on the device of the first one."""
+    """Sums over the tensors seen so far, on the first one's device."""
 
     def __init__(self, schema: RecordSchema) -> None:
         self._started = False
@@ -66,7 +62,7 @@ class DeviceAccumulator:
             self._add(torch, rows[part].to(self._device, torch.float64), targets[part])
 
     def moments(self) -> Moments:
-        """The exact moments of everything added."""
+        """Return the exact moments of everything added."""
         report = ClipReport(
             records=self._records,
             clipped=self._clipped,
@@ -141,7 +137,7 @@ class _Kind:
 
     Attributes:
         letters: the statistics that a device sums.
-        add: adds grid vectors and their labels or targets to an accumulator.
+        add: adds grid vectors and their labels or targets.
     """
 
     letters: str
@@ -162,9 +158,9 @@ def _folds_of(torch: Any, schema: RidgeSchema, grid: Any, targets: Any) -> Any:
 
 
 def quantize_tensor(torch: Any, grid: Grid, rows: Any) -> tuple[Any, Any, int]:
-    """Grid vectors of float64 ``rows``, their norms before the clip in grid steps, and how many were clipped.
+    """Return grid vectors of float64 ``rows``, their norms before the clip in grid steps, and the number clipped.
 
-    The same decisions and the same bits as :meth:`privstats.moments.grid.Grid.quantize`.
+    The bits equal those of :meth:`privstats.moments.grid.Grid.quantize`.
 
     Raises:
         DataError: an entry is NaN or infinite.
@@ -186,11 +182,9 @@ def _require_finite(torch: Any, grid: Grid, rows: Any) -> None:
 
 
 def prefers_limbs(torch: Any, device: Any, grid_bits: int) -> bool:
-    """Whether products of limbs are exact on this grid and faster on this device.
+    """Return whether products of limbs are exact on this grid and faster on this device.
 
     Args:
-        torch: the module.
-        device: where the rows are.
         grid_bits: entries are at most 2**grid_bits.
 
     Example:
@@ -206,16 +200,14 @@ def prefers_limbs(torch: Any, device: Any, grid_bits: int) -> bool:
 
 
 def gram(torch: Any, rows: Any, *, limbs: bool) -> Any:
-    """Sum of x x' over rows, int64 ``(d, d)``, exact.
+    """Sum x x' over rows, int64 ``(d, d)``, exact.
 
     Args:
-        torch: the module.
-        rows: integers as float64 ``(n, d)``; their squared norms sum to 2**53 at most; for limbs, entries of at
-            most 2**13.
-        limbs: whether by products of 8-bit numbers.
+        rows: integers as float64 ``(n, d)``; squared norms sum to at most 2**53; for limbs, entries of at most 2**13.
+        limbs: whether to multiply 8-bit numbers.
 
     Raises:
-        PrivstatsError: the device's products of 8-bit numbers are wrong.
+        PrivstatsError: the device's 8-bit products are wrong.
 
     Example:
         >>> import torch
@@ -251,7 +243,7 @@ def _require_right(torch: Any, rows: Any, gram: Any) -> None:
 
 
 def _limbs(torch: Any, rows: Any) -> tuple[Any, Any]:
-    """h and l of ``x = 128 h + l``, int8, turned to ``(columns, rows)`` and filled up with zeros as products ask."""
+    """Return h and l of ``x = 128 h + l``, int8, as ``(columns, rows)`` zero-padded to the sizes that products need."""
     n, d = rows.shape
     size = max(_LEAST, -(-d // _EIGHT) * _EIGHT), max(_EIGHT, -(-n // _EIGHT) * _EIGHT)
     limbs = torch.zeros(size, dtype=torch.float32, device=rows.device)

@@ -1,13 +1,8 @@
-"""The exact, total map of one round: grid rows and published integers to whole-numbered u, r and kappa.
+"""Map grid rows and published integers to a round's integers u, r and kappa, with identical bits everywhere.
 
-The same bits in any batch, order and BLAS: products are of whole numbers below 2**53, and every other operation is a
-single IEEE one per entry. For every record and all admitted values it gives integers within their norms, and it never
-raises on account of either. ``gradients`` calls it within one ``measure``. What a module of another package gives is
-held to its norms in ``schema.modules``.
-
-A map by published values is whole numbers or single operations. A float map changes entries with the batch and the
-BLAS, and an exact sum of changed entries is a wrong sum. Products stay below 2^53; root, quotient and each step of
-the exponential's polynomial are one IEEE operation.
+Products are of integers below 2**53; every other operation is one IEEE operation per entry. Batch, order and BLAS
+therefore change no bit. For every record and all admitted values the results are within their norms, and nothing is
+raised.
 """
 
 from __future__ import annotations
@@ -54,7 +49,7 @@ Whole = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Mapped:
-    """The contributions of records, all whole numbers: g = residuals' rows, kappa = sum of ``kappa``.
+    """Contributions of records, all integers: g = residuals' rows, kappa = sum of ``kappa``.
 
     Attributes:
         rows: u, ``(n, k)``, of norm at most 2**f.
@@ -69,11 +64,11 @@ class Mapped:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class MappedRows:
-    """Records behind the published map, in whole numbers.
+    """Records behind the published map, in integers.
 
     Attributes:
         unit: u, ``(n, k)``.
-        grid: grid vectors, ``(n, d)``, where the rest of a round reads them; else None.
+        grid: grid vectors, ``(n, d)``, where the round reads them.
         fine: which records are finite, ``(n,)``; the others are zero.
     """
 
@@ -83,13 +78,12 @@ class MappedRows:
 
 
 def softmax_of_units(schema: GradientSchema, unit: Whole, labels: NDArray[np.intp], W: Values) -> Mapped:
-    """The round of a softmax.
+    """Compute a softmax round.
 
     Args:
-        schema: of classes.
-        unit: :func:`unit_rows` of the published M, ``(n, d + 1)``; M is the same in all rounds of a course.
+        unit: :func:`unit_rows` of the published M, ``(n, d + 1)``.
         labels: ``(n,)``, 0..C-1.
-        W: published, as the schema admits it.
+        W: published.
     """
     r, square = residuals_of(unit @ W.floats.T, W.exponent + schema.grid_bits, labels)
     one = float(1 << PROBABILITY_BITS)
@@ -102,7 +96,7 @@ def softmax_of_units(schema: GradientSchema, unit: Whole, labels: NDArray[np.int
 
 
 def residuals_of(scores: Whole, exponent: int, labels: NDArray[np.intp]) -> tuple[Whole, Whole]:
-    """``p - e_y``, ``(n, C)``, and ``|p|^2``, ``(n,)``, of p = softmax(scores * 2**-exponent) in steps of 2**-20."""
+    """Return ``p - e_y``, ``(n, C)``, and ``|p|^2``, ``(n,)``, p = softmax(scores 2**-exponent) in steps of 2**-20."""
     r = probabilities(scores, exponent)
     square = np.vecdot(r, r)
     r[np.arange(len(r)), labels] -= float(1 << PROBABILITY_BITS)
@@ -110,18 +104,17 @@ def residuals_of(scores: Whole, exponent: int, labels: NDArray[np.intp]) -> tupl
 
 
 def short_rows(schema: GradientSchema, rows: Whole, M: Values) -> Whole:
-    """u, ``(n, d)``, of a regression: Mx in steps, shortened to norm 1."""
+    """Return u, ``(n, d)``, of a regression: Mx in steps, shortened to norm 1."""
     return shortened(rows @ M.floats, schema.clip_norm / 2.0**ROW_BITS, M.exponent, schema.steps)[0]
 
 
 def residual_of_units(
     schema: GradientSchema, unit: Whole, rows: Whole, targets: Whole, values: tuple[Values, Values]
 ) -> Mapped:
-    """The round of a regression.
+    """Compute a regression round.
 
     Args:
-        schema: without classes.
-        unit: :func:`short_rows` of the published M, ``(n, d)``; M is the same in all rounds of a course.
+        unit: :func:`short_rows` of the published M, ``(n, d)``.
         rows: grid vectors ``(n, d)`` of norm at most 2**16.
         targets: on their grid, ``(n, 1)``, at most 2**16.
         values: published w and c.
@@ -135,16 +128,15 @@ def residual_of_units(
 
 
 def shortened(rows: Whole, step: float, exponent: int, steps: int) -> tuple[Whole, NDArray[np.float64]]:
-    """Vectors ``rows * step * 2**-exponent``, shortened to norm 1, in ``steps`` per 1 and cut toward zero.
+    """Return ``rows * step * 2**-exponent`` shortened to norm 1, in ``steps`` per 1, truncated toward zero.
 
     Args:
-        rows: whole numbers, ``(n, k)``.
+        rows: integers, ``(n, k)``.
         step: above 0.
-        exponent: of 2.
-        steps: what no row of the result is longer than.
+        steps: maximum norm of a result's row.
 
     Returns:
-        Whole numbers ``(n, k)``, and the factor by which each was shortened, ``(n,)``, at most 1.
+        Integers ``(n, k)``, and each row's factor, ``(n,)``, at most 1.
     """
     z = rows.copy()
     exponents = _cut(z)
@@ -167,7 +159,7 @@ def _cut(z: Whole) -> NDArray[np.intc]:
 
 
 def unit_rows(schema: Schema, rows: Whole, M: Values) -> Whole:
-    """u, ``(n, d + 1)``: (sqrt(1 - a^2) z / |z|, a) in steps, cut toward zero, z = Mx; (0, a) for z = 0."""
+    """Return u, ``(n, d + 1)``: (sqrt(1 - a^2) z / |z|, a) in steps, truncated toward zero, z = Mx; (0, a) if z = 0."""
     z = rows @ M.floats
     _cut(z)
     steps = schema.steps
@@ -182,7 +174,7 @@ def unit_rows(schema: Schema, rows: Whole, M: Values) -> Whole:
 
 
 def probabilities(logits: Whole, exponent: int) -> Whole:
-    """floor(2**20 softmax(l)), l = logits * 2**-exponent."""
+    """Return floor(2**20 softmax(l)), l = logits * 2**-exponent."""
     numerators = exponentials(logits, exponent)
     total = numerators.sum(axis=1, keepdims=True)
     numerators *= float(1 << PROBABILITY_BITS)
@@ -191,7 +183,7 @@ def probabilities(logits: Whole, exponent: int) -> Whole:
 
 
 def exponentials(logits: Whole, exponent: int) -> Whole:
-    """floor(2**40 exp(l - max l)), l = logits * 2**-exponent, by a polynomial of single sums and products."""
+    """Return floor(2**40 exp(l - max l)), l = logits * 2**-exponent, by a polynomial of single sums and products."""
     power = logits - logits.max(axis=1, keepdims=True)
     np.ldexp(power, -exponent, out=power)
     power *= _LOG2_E
@@ -207,10 +199,7 @@ def exponentials(logits: Whole, exponent: int) -> Whole:
 
 
 def _within(schema: GradientSchema, unit: Whole, residuals: Whole, kappa: Whole) -> Mapped:
-    """Zero where a norm would be exceeded; the arithmetic excludes that, and whole numbers check it again.
-
-    NaN fails every comparison, so it counts as zero too.
-    """
+    """Zero contributions that exceed a norm, as a check of the arithmetic; NaN fails every comparison."""
     most = float(schema.steps) ** 2
     fine = (np.vecdot(unit, unit) <= most) & (np.vecdot(residuals, residuals) <= most)
     fine &= (kappa >= 0) & (kappa <= schema.steps)

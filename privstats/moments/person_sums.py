@@ -1,7 +1,7 @@
-"""Clipped integer sums for many persons at once. Each person's rows are summed, then clipped.
+"""Form clipped integer sums for many persons at once. Each person's rows are summed, then clipped.
 
-The result equals ``clip.clipped`` of each person alone bit for bit. Sums stay below 2**53, so float64 holds them
-exactly. Where rounding might decide a factor or an entry, integers decide it.
+The result equals each person's ``clip.clipped`` bit for bit. Sums stay below 2**53, so float64 is exact; integers
+decide where rounding might.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ Whole = NDArray[np.float64]
 
 
 class Squares(Protocol):
-    """Squared lengths of what persons add, in wire steps."""
+    """Squared lengths of persons' contributions, in wire steps."""
 
     @property
     def error(self) -> float:
         """Upper bound on the relative rounding error of ``of_all``."""
 
     def of_all(self) -> Mapping[str, NDArray[np.float64]]:
-        """Return the squared lengths by statistic letter, each of shape ``(n,)``."""
+        """Return squared lengths by letter, each ``(n,)``."""
 
     def exactly(self, person: int) -> Mapping[str, int]:
         """Return one person's squared lengths as exact integers."""
@@ -53,12 +53,10 @@ class Cut(Protocol):
         """Number of persons with shrunk rows."""
 
     def of(self, sums: Whole, owner: NDArray[np.intp]) -> Whole:
-        """Return the clipped sums of these persons, ``(n, entries)``, truncated toward zero."""
+        """Return these persons' clipped sums, ``(n, entries)``, truncated toward zero."""
 
     def exact_factors(self, owner: NDArray[np.intp], most: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return these persons' factors, ``(n,)``: :meth:`of` is the truncated product with every sum up to ``most``.
-
-        The product is exact in float64. Where no such factor is known, it is 0.
+        """Return factors, ``(n,)``: truncated products with sums up to ``most`` are :meth:`of`; 0 where none is exact.
         """
 
 
@@ -73,12 +71,12 @@ class ManyClip(Protocol):
 
 
 def rows_at_once(schema: Schema) -> int:
-    """Return the largest number of rows per person that the batched path supports; it depends on the schema alone."""
+    """Return the maximum rows per person of the batched path; it depends on the schema alone."""
     return min(_MAX_BATCHED_ROWS, (_EXACT - 1) // (_most(schema) + 1))
 
 
 def _most(schema: Schema) -> int:
-    """Return the maximum that one record adds to any entry, in wire steps and in the steps of float64 sums."""
+    """Return the maximum that one record adds to an entry, in wire steps and float64 steps."""
     return max(schema.bound, COUNT_SCALE)
 
 
@@ -119,7 +117,7 @@ class PersonSums:
         return {s: each.result(symmetric=self._rows[s].symmetric) for s, each in self._sums.items()}
 
     def _tiles(self, order: NDArray[np.intp], rows: int) -> Iterator[NDArray[np.intp]]:
-        """Yield the rows of complete persons whose sums together fit a tile, without sums that are formed later."""
+        """Yield rows of complete persons whose sums fit a tile."""
         sizes = self._schema.sizes
         entries = sum(_held(row, sizes, rows) for row in self._rows.values())
         step = rows * max(1, min(_TILE // entries, (_EXACT - 1) // (_most(self._schema) * rows)))
@@ -139,7 +137,7 @@ class PersonSums:
 
 
 def _held(row: Statistic, sizes: Mapping[str, int], rows: int) -> int:
-    """Return the number of a statistic's entries in memory for a person with ``rows`` rows."""
+    """Return a statistic's entries in memory for a person with ``rows`` rows."""
     block, apart = row.block(sizes), rows if row.blocks(sizes) > 1 else 1
     return rows * block[0] if row.symmetric and rows < block[0] else apart * math.prod(block)
 
@@ -170,18 +168,16 @@ class _Part:
         return lines + (lines if self.formed else self.sums.shape[-1]) + blocks
 
     def squares(self, persons: int) -> NDArray[np.float64]:
-        """Return each person's squared length."""
         lines = self._lines(slice(None))
         each = np.vecdot(lines, lines).reshape(len(lines), -1).sum(axis=1)
         return np.asarray(each if self.owner is None else np.bincount(self.owner, each, minlength=persons), np.float64)
 
     def exactly(self, person: int) -> int:
-        """Return one person's squared length as an exact integer."""
         own = slice(person, person + 1) if self.owner is None else np.flatnonzero(self.owner == person)
         return sum(int(entry) ** 2 for entry in self._lines(own).reshape(-1).tolist())
 
     def _lines(self, where: Any) -> Whole:
-        """Return integers with the squared length of the sums: of products of rows, the rows' scalar products."""
+        """Return integers with the squared length of the sums: for products of rows, the rows' scalar products."""
         lines = self.sums[where]
         return np.asarray(lines @ lines.transpose(0, 2, 1) if self.formed else lines)
 
@@ -204,7 +200,7 @@ class _Part:
 
 
 def _add_products(into: Whole, left: Whole, right: Whole, owner: NDArray[np.intp], clip: Any) -> None:
-    """Add each person's products of rows ``(n, m, d)``, clipped: at least their lower triangle."""
+    """Add each person's clipped products of rows ``(n, m, d)``: at least their lower triangle."""
     for start in range(0, len(into), _SIDE):
         side = slice(start, start + _SIDE)
         strip = into[side, : side.stop]
@@ -216,7 +212,6 @@ def _add_products(into: Whole, left: Whole, right: Whole, owner: NDArray[np.intp
 
 
 def _add_apart(total: Whole, rows: Whole, block: NDArray[np.intp]) -> None:
-    """Add each row to its block."""
     present = np.bincount(block, minlength=len(total)) > 0
     place = np.cumsum(present)[block] - 1
     members = csr_array((np.ones(len(rows)), place, np.arange(len(rows) + 1)), (len(rows), np.count_nonzero(present)))
@@ -224,14 +219,12 @@ def _add_apart(total: Whole, rows: Whole, block: NDArray[np.intp]) -> None:
 
 
 class _Squares:
-    """:class:`Squares` of the parts of a tile."""
-
     def __init__(self, parts: list[_Part], persons: int) -> None:
         self._parts, self._persons = parts, persons
 
     @property
     def error(self) -> float:
-        """Upper bound on the relative rounding error, for any order of adding entries, lines and blocks."""
+        """Bound the relative rounding error for any order of addition."""
         return 2.0**-52 * (16 + sum(each.roundings for each in self._parts))
 
     def of_all(self) -> Mapping[str, NDArray[np.float64]]:
@@ -248,7 +241,6 @@ class _Squares:
 
 
 def _parts(rows_of: Mapping[str, Statistic], term: Term, persons: int, rows: int) -> Iterator[_Part]:
-    """Yield the contributions of persons with ``rows`` rows each, by person or by person and block."""
     if term.blocks is None:
         for letter, product in term.products.items():
             yield _alike(letter, product, persons, rows, rows_of[letter].factor)

@@ -1,9 +1,8 @@
-"""Select the records that can be read, from any container: a party measures these under a promise.
+"""Select the readable records of any container: under a promise, a party measures these alone.
 
-A refusal that one record causes would reveal it, because the server sees who is absent. So under a promise a record
-with a gap, a text where a number belongs, or a label that is no class is left out. Whether it is left out follows from
-that record and public values alone. The party sees the number on its own screen. Missing columns, or arrays of another
-shape, are still refused, because no single record causes them.
+A refusal caused by one record would reveal it, because the server sees who is absent. Whether a record is excluded
+follows from that record and public values alone. Missing columns or other shapes are refused: no single record causes
+them.
 """
 
 from __future__ import annotations
@@ -44,8 +43,8 @@ class LeftOut:
     """Records that are in no sum.
 
     Attributes:
-        records: how many.
-        why: by column and what it holds, how many of them; a record may have several reasons.
+        records: number of excluded records.
+        why: number by column and reason; a record may have several reasons.
     """
 
     records: int = 0
@@ -53,7 +52,7 @@ class LeftOut:
 
     @classmethod
     def of(cls, fine: NDArray[np.bool_], why: Mapping[tuple[str, str], NDArray[np.bool_]]) -> LeftOut:
-        """Count the excluded records, from the readable ones, ``(n,)``, and where each reason holds, ``(n,)``."""
+        """Count excluded records, from masks ``(n,)`` of the readable ones and of each reason."""
         return cls(int((~fine).sum()), {key: int((each & ~fine).sum()) for key, each in why.items()})
 
     def __add__(self, other: LeftOut) -> LeftOut:
@@ -63,7 +62,7 @@ class LeftOut:
         return LeftOut(self.records + other.records, both)
 
     def remark(self, *, none_left: bool) -> str:
-        """Return the warning for the data holder: the total, the reasons by column, and what to do."""
+        """Return the warning for the data holder: total, reasons by column, remedy."""
         by_column: dict[str, list[str]] = {column: [] for column, _ in self.why}
         for (column, what), count in self.why.items():
             by_column[column] += [f"{count:,} {what}"] if count else []
@@ -81,7 +80,7 @@ class LeftOut:
 
 
 def named(names: Sequence[str] | None, columns: int) -> list[str]:
-    """Return the columns' names for a sentence: the plan's public names, or their places."""
+    """Return the columns' names for a sentence: the plan's, or their positions."""
     return [repr(name) for name in names] if names is not None else [f"column {j + 1}" for j in range(columns)]
 
 
@@ -102,13 +101,13 @@ _ENTRIES = 1 << 22  # entries of dense rows at once: one gap must not expand all
 def of_readable(
     measured: Measured, beside: Beside | None = None, *, kept: bool = False, noted: Noted = lambda *_: None
 ) -> Measurement:
-    """Return a kind's ``measured``, restricted to the records that can be read.
+    """Return a kind's ``measured``, restricted to readable records.
 
     Args:
         measured: measures batches.
         beside: the kind of y; None: as the schema's ``rows`` require.
-        kept: an unreadable record counts as zeros, because the number of records is no secret of the kind.
-        noted: receives, of every record, whether it can be read.
+        kept: an unreadable record counts as zeros, because the number of records is not secret.
+        noted: receives which records can be read.
     """
 
     def run(schema: Schema, X: Any, y: Any, values: Mapping[str, Values], progress: bool) -> tuple[Any, LeftOut]:
@@ -119,7 +118,7 @@ def of_readable(
 
 
 def terms_of_readable(terms: Measured, beside: Beside | None = None) -> Measurement:
-    """Return a function for each readable record's contribution, by a kind's ``terms``, as :func:`of_readable`."""
+    """Return a function for each readable record's contribution, from a kind's ``terms``."""
 
     def run(schema: Schema, X: Any, y: Any, values: Mapping[str, Values], progress: bool) -> tuple[Any, LeftOut]:
         readable: list[NDArray[np.bool_]] = []
@@ -132,7 +131,7 @@ def terms_of_readable(terms: Measured, beside: Beside | None = None) -> Measurem
 
 
 def readable_rows(schema: Schema, X: Any) -> tuple[NDArray[Any], LeftOut]:
-    """All rows at once that can be read, of a kind that reads no labels, and which others were left out."""
+    """Return all readable rows at once, of a kind without labels, and which were excluded."""
     batches, rows = _Readable(schema, "unread", kept=False), _rows(schema, X)
     parts = [part for part, _ in batches.of(rows, np.zeros(rows.shape[0]))]
     return np.concatenate(parts), batches.left_out
@@ -153,7 +152,7 @@ def readable_of(kind: Kind) -> Measurement:
 
 
 def by_record(kind: Kind) -> Kind | None:
-    """Return the kind with a ``measure`` that returns each record's contribution; None where it has none."""
+    """Return the kind with a ``measure`` that returns each record's contribution, if it has one."""
     if kind.terms is None:
         return None
     return replace(
@@ -194,7 +193,7 @@ class _Readable:
             yield X[fine], y[fine]
 
     def _is_plain(self, rows: Any, rest: Any) -> bool:
-        """Return whether all are finite numbers of the right kind in memory: reading each would then change none."""
+        """Return whether all are finite numbers of the right kind in memory, so that none needs reading."""
         if self._schema.transform or not (_is_finite(rows) and _is_finite(rest)):
             return False
         match self._beside:
@@ -206,7 +205,7 @@ class _Readable:
                 return True
 
     def _read(self, rest: Any) -> tuple[NDArray[Any], NDArray[np.bool_], _Why]:
-        """Return the labels or targets to measure, which of them are readable, and why the others are not."""
+        """Return labels or targets, which of them are readable, and why others are not."""
         match self._beside:
             case "labels":
                 if len(rest.shape) != 1:
@@ -230,7 +229,6 @@ class _Readable:
 
 
 def _rows(schema: Schema, X: Any) -> Any:
-    """Rows of the schema's columns, whatever they hold."""
     X = ordered_columns(X, schema.feature_names, gaps=True)
     if is_list(X):
         X = rectangle(X, input_features(schema.transform, schema.features - schema.appended))
@@ -260,7 +258,7 @@ def _is_real(rest: Any) -> bool:
 
 
 def _features(schema: Schema, tile: Any) -> tuple[NDArray[np.float64], NDArray[np.bool_], _Why]:
-    """Return rows as float64, which of them are finite before and after the transform, and why the others are not."""
+    """Return float64 rows, which of them are finite before and after the transform, and why others are not."""
     declared = cells_of(schema) is not None  # then every value has a cell; a later map may still make it infinite
     levels, names = levels_of(schema), schema.feature_names
     of = () if levels is None else tuple(map(levels.of, names or ()))
@@ -279,9 +277,8 @@ def _parsed(tile: Any, names: Sequence[str], declared: Sequence[Any]) -> tuple[N
     """Return entries as float64, NaN where unreadable; and where each column has which kind of unreadable entry.
 
     Args:
-        tile: some rows.
         names: names of the columns, for a sentence.
-        declared: each column's declared texts, None for a column of numbers; empty: all columns hold numbers.
+        declared: each column's declared texts, None for numbers; empty: all columns hold numbers.
     """
     columns = tile.readings if isinstance(tile, ReadRows) else None
     raw = _dense(tile) if columns is None else tile
@@ -305,7 +302,7 @@ def _of_targets(targets: int, declared: Sequence[Any]) -> list[str]:
 
 
 def _dense(tile: Any) -> NDArray[Any]:
-    """Return a tile of any container as an array; a sparse row in which one entry occurs twice becomes NaN."""
+    """Return a tile as an array; a sparse row in which one entry occurs twice becomes NaN."""
     if not isinstance(tile, csr_array):
         return dense(tile)
     rows: NDArray[Any] = tile.toarray()

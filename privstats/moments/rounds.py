@@ -1,4 +1,4 @@
-"""Records as the rounds at published values read them: in pieces, on their grid, and in the two arms of a treatment."""
+"""Read records for rounds at published values: in pieces, on their grid, and in the two arms of a treatment."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def pieces(
     """Yield rows of the schema and their targets, at most ``most`` records at a time.
 
     Raises:
-        DataError: arrays that are no records of the schema.
+        DataError: arrays do not fit the schema.
     """
     parts = tiles_of_batches(read, X) if y is None else tiles(read, X, y, grouped=False)
     size = most or ROWS
@@ -39,7 +39,7 @@ def pieces(
 
 
 def grid_rows(read: Schema, rows: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-    """Grid vectors of rows, and which rows are finite before and after the transform; the others are zero."""
+    """Return rows' grid vectors, and which rows are finite before and after the transform; the others are zero."""
     with np.errstate(over="ignore"):
         wide = np.asarray(rows, np.float64)
     fine = _finite(wide) | (cells_of(read) is not None)
@@ -51,7 +51,7 @@ def grid_rows(read: Schema, rows: NDArray[Any]) -> tuple[NDArray[np.float64], ND
 
 
 def _finite(rows: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Return which rows have only finite entries: a finite squared norm, or else every entry finite."""
+    """Return which rows have only finite entries; a finite squared norm decides most."""
     with np.errstate(over="ignore", invalid="ignore"):
         fine: NDArray[np.bool_] = np.isfinite(np.vecdot(rows, rows))
     return fine if fine.all() else np.asarray(np.isfinite(rows).all(axis=1))
@@ -61,8 +61,7 @@ def arm_rows(schema: Schema, rows: NDArray[Any]) -> tuple[NDArray[np.bool_], NDA
     """Return which records are treated, ``(n,)``, and grid rows, ``(n, d)``; a row of both arms counts as treated.
 
     Args:
-        schema: of 2 d features; its transform ends in ``ByArm``, or is empty where rows are mapped already.
-        rows: as they come in.
+        schema: of 2 d features; its transform ends in ``ByArm``, or is empty for mapped rows.
 
     Raises:
         RecordError: NaN or infinite entries, or an arm that is neither 0 nor 1.
@@ -81,12 +80,10 @@ def arm_rows(schema: Schema, rows: NDArray[Any]) -> tuple[NDArray[np.bool_], NDA
 
 
 def real_outcomes(targets: NDArray[Any], outcomes: int, *, missing: bool = False) -> NDArray[np.float64]:
-    """Outcomes as float64, ``(n, outcomes)``.
+    """Return outcomes as float64, ``(n, outcomes)``.
 
     Args:
-        targets: the outcomes as given.
-        outcomes: number of outcomes of a record.
-        missing: whether an outcome may be missing: then NaN stands for a missing or infinite one.
+        missing: whether an outcome may be missing; NaN then stands for missing or infinite.
 
     Raises:
         RecordError: an outcome is NaN or infinite, and none may be missing.

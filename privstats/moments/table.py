@@ -1,7 +1,6 @@
-"""Records of declared columns, in any container that people have: windows of codes, never all of them at once.
+"""Read records of declared columns from any container, as windows of codes.
 
-If a schema's first map is :class:`~privstats.Cells`, it reads a table by the names of its columns, and arrays in the
-plan's order. The code of a value follows from that value alone, so windows, containers and batches change nothing.
+A value's code follows from that value alone, so windows, containers and batches change nothing.
 """
 
 from __future__ import annotations
@@ -26,17 +25,15 @@ if TYPE_CHECKING:
 
 
 def in_codes(schema: Schema, cells: Cells, X: Any, y: Any, *, refuse: bool) -> tuple[Any, Any, Counter[str]]:
-    """X and y with every table as rows of codes, and the counter of values that cannot be read.
+    """Return X and y with every table as rows of codes, and the counter of unreadable values.
 
     Args:
-        schema: the schema.
-        cells: its first map, which reads a table.
+        cells: the schema's first map, which reads a table.
         X: a table, or without ``y`` an iterable of batches.
-        y: labels or targets.
-        refuse: whether a value that its column cannot read is refused.
+        refuse: whether an unreadable value is refused.
 
     Raises:
-        DataError: a declared column is missing or there twice, or an array has another number of columns.
+        DataError: a declared column is missing or occurs twice, or an array has another number of columns.
         SchemaError: cut points of a column are open, and no count table finds them.
     """
     unread = Counter[str]()
@@ -48,17 +45,17 @@ def in_codes(schema: Schema, cells: Cells, X: Any, y: Any, *, refuse: bool) -> t
 
 
 def codes_of(cells: Cells, X: Any) -> NDArray[np.float64]:
-    """The codes of a table, float64 ``(n, J)``; a value that its column cannot read counts as missing.
+    """Return a table's codes, float64 ``(n, J)``; an unreadable value counts as missing.
 
     Raises:
-        DataError: a declared column is missing or there twice, or an array has another number of columns.
+        DataError: a declared column is missing or occurs twice, or an array has another number of columns.
     """
     rows = _rows(cells, X, Counter(), refuse=False)
     return rows[0 : len(rows)]
 
 
 def unread_remark(schema: Schema, unread: Mapping[str, int]) -> str:
-    """Warnings for the data holder about values that count as missing; empty where there are none."""
+    """Return the warning for the data holder about values that count as missing, or ""."""
     cells = cells_of(schema)
     columns = () if cells is None else cells.columns
     remarks = [f"{unread[each.name]} of {each.name!r} are {each.unread}" for each in columns if unread[each.name]]
@@ -81,12 +78,11 @@ def _rows(cells: Cells, X: Any, unread: Counter[str], refuse: bool) -> CodeRows:
 
 
 def _is_table(X: Any) -> bool:
-    """Whether X is one table or array, and no iterable of batches."""
     return isinstance(X, Codes | str) or hasattr(X, "shape") or names_of_columns(X) is not None
 
 
 def _columns(cells: Cells, X: Any) -> Any:
-    """The declared columns of any container by name, as a list; or rows of an array, in the order of the plan."""
+    """Return declared columns by name, as a list; or an array's rows, in the plan's order."""
     if isinstance(getattr(getattr(X, "dtype", None), "names", None), tuple):
         X = {name: X[name] for name in X.dtype.names}  # an array of records
     named = names_of_columns(X)
@@ -106,10 +102,10 @@ def _columns(cells: Cells, X: Any) -> Any:
 
 
 def quantize(schema: Schema, X: Any) -> NDArray[np.int64]:
-    """The grid vectors that :func:`measure` sums: int64 of shape ``(n, features)``, each of norm at most 2**grid_bits.
+    """Return the grid vectors that :func:`measure` sums: int64 ``(n, features)``, each of norm at most 2**grid_bits.
 
     Raises:
-        DataError: rows that do not fit the schema.
+        DataError: rows do not fit the schema.
         SchemaError: ``schema`` is not a schema.
 
     Example:
