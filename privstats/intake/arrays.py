@@ -1,12 +1,7 @@
-"""Containers of records other than arrays in memory: torch tensors, sparse matrices, .npy files.
+"""Read torch tensors, sparse matrices and .npy files; none of their libraries is imported to recognise them.
 
-Each is recognised without importing its library. Tensors in host memory become numpy arrays over the same memory. The
-indices of a sparse matrix are checked before scipy's compiled code follows them: a damaged matrix would end in an
-unclear error, a wrong sum or a crash. ``input_validation`` calls this module.
-
-Files larger than memory are read piece by piece, never past the end. A memory map whose file is truncated kills the
-process with a bus error when it is read; reading the same bytes from the file raises a short-read error instead.
-``input_validation`` opens files here.
+The indices of a sparse matrix are checked before scipy's compiled code follows them. Files are read piece by piece,
+because a truncated file behind a memory map kills the process.
 """
 
 from __future__ import annotations
@@ -28,23 +23,23 @@ from privstats.errors import DataError, RecordError
 
 
 def is_tensor(array: Any) -> bool:
-    """Whether ``array`` is a torch tensor; torch is not imported to find out."""
+    """Return whether ``array`` is a torch tensor, without importing torch."""
     torch = sys.modules.get("torch")
     return torch is not None and isinstance(array, torch.Tensor)
 
 
 def on_device(array: Any) -> bool:
-    """Whether ``array`` is a torch tensor outside host memory."""
+    """Return whether ``array`` is a torch tensor outside host memory."""
     return is_tensor(array) and array.device.type != "cpu"
 
 
 def host_rows(tensor: Any) -> NDArray[Any]:
-    """A plain tensor in host memory as a numpy array over the same memory; bfloat16 is widened to float32, exactly."""
+    """Return a tensor in host memory as a numpy array over that memory; bfloat16 is widened to float32, exactly."""
     return np.asarray((tensor.float() if is_bfloat16(tensor) else tensor).numpy())
 
 
 def is_bfloat16(tensor: Any) -> bool:
-    """Whether the entries are bfloat16, the one type that numpy does not have."""
+    """Return whether the entries are bfloat16, which numpy lacks."""
     return str(tensor.dtype) == "torch.bfloat16"
 
 
@@ -60,7 +55,7 @@ _COMPRESSED = {"csr": csr_array, "csc": csc_array, "bsr": bsr_array}
 
 
 def sparse_rows(array: Any, field: str) -> csr_array:
-    """A sparse matrix of any format in row form; the caller's matrix is not changed.
+    """Return a sparse matrix in row form; the caller's matrix is not changed.
 
     Raises:
         DataError: its parts contradict each other.
@@ -74,7 +69,7 @@ def sparse_rows(array: Any, field: str) -> csr_array:
 
 
 def densified(tile: csr_array) -> NDArray[np.generic]:
-    """Rows as a dense array; no entry may occur twice.
+    """Return rows as a dense array.
 
     Raises:
         RecordError: an entry occurs twice.
@@ -84,9 +79,7 @@ def densified(tile: csr_array) -> NDArray[np.generic]:
 
 
 def require_single(tile: csr_array) -> None:
-    """Refuse rows in which one entry occurs twice.
-
-    Adding up duplicates is a choice of order, and their owner may not know of them: refuse rather than guess.
+    """Refuse rows in which one entry occurs twice, because adding them up is only a guess.
 
     Raises:
         RecordError: an entry occurs twice.
@@ -96,7 +89,7 @@ def require_single(tile: csr_array) -> None:
 
 
 def repeated_rows(tile: csr_array) -> NDArray[np.intp]:
-    """Return the places of the rows in which one entry occurs twice."""
+    """Return the indices of rows in which one entry occurs twice."""
     if tile.has_canonical_format:
         return np.empty(0, np.intp)
     rows = np.repeat(np.arange(tile.shape[0]), np.diff(tile.indptr))
@@ -105,7 +98,7 @@ def repeated_rows(tile: csr_array) -> NDArray[np.intp]:
 
 
 def _by_rows(array: Any) -> csr_array:
-    """Convert to row form; checked before the conversion, which trusts every index, and again after it."""
+    """Convert to row form; checked before the conversion, which trusts every index, and after it."""
     if array.format in _COMPRESSED:
         _require_integers(array.indices, array.indptr)
         fresh = _COMPRESSED[array.format]((array.data, array.indices, array.indptr), shape=array.shape)  # shares memory
@@ -128,15 +121,14 @@ def _require_integers(*indices: NDArray[np.generic]) -> None:
 
 @dataclass(frozen=True)
 class FileRows:
-    """An array in a file, with reading of consecutive rows.
+    """An array in a file, read by consecutive rows.
 
     Attributes:
-        field: the caller's name for it, for messages.
-        path: the file.
+        field: the array's name in messages.
         dtype: of the entries.
         shape: ``(n,)`` or ``(n, columns)``.
         offset: byte position of the first entry.
-        by_column: entries lie column by column (Fortran order).
+        by_column: entries are stored column by column (Fortran order).
     """
 
     field: str
@@ -147,10 +139,10 @@ class FileRows:
     by_column: bool = False
 
     def __getitem__(self, where: slice) -> NDArray[Any]:
-        """Rows ``where.start`` to ``where.stop``, read from the file now.
+        """Read rows from the file now.
 
         Raises:
-            DataError: the file cannot be read, or ends before the rows do.
+            DataError: the file cannot be read, or is too short.
         """
         start, stop, _ = where.indices(self.shape[0])
         width, size = self.shape[1:], self.dtype.itemsize
@@ -176,9 +168,9 @@ class FileRows:
 
 @dataclass(frozen=True)
 class GuardedRows:
-    """Rows of a memory map that are no contiguous block of its file: copied piece by piece, after a check of the size.
+    """Rows of a memory map that are no contiguous block of its file, copied after a check of the size.
 
-    A file that is truncated between check and copy still kills the process; contiguous blocks are read from the file.
+    A file truncated between check and copy still kills the process.
     """
 
     field: str
@@ -197,10 +189,10 @@ class GuardedRows:
         return self.mapped.dtype
 
     def __getitem__(self, where: slice) -> NDArray[Any]:
-        """A copy of some rows.
+        """Copy some rows.
 
         Raises:
-            DataError: the file has become smaller than the map.
+            DataError: the file is now smaller than the map.
         """
         if self.filename is not None and Path(self.filename).stat().st_size < self.needed:
             raise DataError(f"{self.field} is cut short: its file is smaller than the memory map; write it again")
@@ -208,7 +200,7 @@ class GuardedRows:
 
 
 def file_rows(path: str | os.PathLike[str], field: str) -> FileRows:
-    """The array of a .npy file, by its header alone.
+    """Open the array of a .npy file by its header alone.
 
     Raises:
         DataError: the file is missing, is not a .npy file, or is shorter than its header states.
@@ -226,13 +218,12 @@ def file_rows(path: str | os.PathLike[str], field: str) -> FileRows:
 
 
 def is_mapped(array: Any) -> bool:
-    """Whether ``array`` is a memory map of a file."""
+    """Return whether ``array`` is a memory map of a file."""
     return isinstance(array, np.memmap) and getattr(array, "_mmap", None) is not None
 
 
 def mapped_rows(array: np.memmap[Any, Any], field: str) -> FileRows | GuardedRows:
-    """A memory map as rows that are read from its file, or copied out of the map where it is no contiguous block of
-    it."""
+    """Return a memory map's rows, read from its file where they are a contiguous block of it."""
     mapping = array._mmap  # type: ignore[attr-defined]
     first = array.offset - array.offset % mmap.ALLOCATIONGRANULARITY  # maps start at a page
     name = None if array.filename is None else os.fspath(array.filename)

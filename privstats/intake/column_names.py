@@ -1,7 +1,4 @@
-"""The column of a table that a declared name means: as written, else in any case, normalised and stripped.
-
-Frames, mappings and files share this rule.
-"""
+"""Match declared names to a table's columns: exactly, else in any case, normalised and stripped."""
 
 from __future__ import annotations
 
@@ -16,10 +13,10 @@ SYNTHETIC_MARK = "privstats synthetic rows"
 
 
 def require_records(names: Iterable[Any]) -> None:
-    """Refuse a table of synthetic rows, which would be counted as if they were records.
+    """Refuse a table of synthetic rows, which would be counted as records.
 
     Raises:
-        DataError: a column has the name of the mark.
+        DataError: a column has the mark's name.
 
     Example:
         >>> from privstats.intake.column_names import require_records
@@ -47,7 +44,7 @@ def place_of(name: str, names: Sequence[Any]) -> int | None:
 
 
 def places_in(wanted: Iterable[str], names: Sequence[Any]) -> list[int | None]:
-    """:func:`place_of` for each of the wanted columns, in a time that grows with their number and that of the names.
+    """Apply :func:`place_of` to each wanted column, in linear time.
 
     Raises:
         DataError: as :func:`place_of`.
@@ -65,7 +62,6 @@ def places_in(wanted: Iterable[str], names: Sequence[Any]) -> list[int | None]:
 
 
 def _one_of(alike: Sequence[int], name: str, names: Sequence[Any]) -> int | None:
-    """Of the places of names that differ in case at most, the one that is meant."""
     if len(alike) < 2:
         return alike[0] if alike else None
     exact = [place for place in alike if _plain(names[place]) == _plain(name)]
@@ -75,7 +71,7 @@ def _one_of(alike: Sequence[int], name: str, names: Sequence[Any]) -> int | None
 
 
 def same_names(names: Sequence[str]) -> tuple[str, str] | None:
-    """The first two names that could mean the same column of a table; None where all are distinct.
+    """Return the first two names that could mean the same column, or None.
 
     Example:
         >>> from privstats.intake.column_names import same_names

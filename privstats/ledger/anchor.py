@@ -1,14 +1,11 @@
-"""Detect an older copy of a ledger by its anchors: its head in a small file next to it and in another file outside.
+"""Detect an older copy of a ledger by its anchors: its head in a file next to it, and in the user's state folder.
 
 A chain inside one file cannot show that its end is missing. The anchor next to the file can, unless a complete folder
-is restored in place. Then the anchor in the user's state folder, under the ledger's own name, can, unless another user
-or machine has spent. A head that the caller stores elsewhere always can. The order of writing is ledger, anchor next to
-it, anchor outside: no kill makes an anchor longer than the ledger, and the next writer updates both before it writes.
-``file`` uses this module, which has no rule about budgets.
+is restored. The anchor outside then can, unless another user or machine has spent. A head that the caller stores
+elsewhere always can.
 
-The head of the ledger is a file next to it, written after each commit and completed before the next. If it were written
-only before the commit, a crash would cause a false alarm; if only after, a crash could leave the head permanently
-behind the ledger. A head that is one step behind is still a prefix.
+Each commit writes ledger, anchor next to it, anchor outside, in that order. So no crash makes an anchor longer than the
+ledger, and the next writer updates both before it writes.
 """
 
 from __future__ import annotations
@@ -31,10 +28,10 @@ def head_path(path: Path) -> Path:
 
 
 def stored_head(path: Path) -> Head | None:
-    """Read the head next to the ledger at ``path``; None where that file is missing.
+    """Read the head next to the ledger; None where that file is missing.
 
     Raises:
-        LedgerError: the file cannot be read or does not hold a head.
+        LedgerError: the file cannot be read or holds no head.
     """
     beside = head_path(path)
     try:
@@ -64,10 +61,10 @@ def keep_head(path: Path, head: Head) -> None:
 
 
 def stored_outside(ledger: str) -> Head | None:
-    """Return the head of the ledger with this name in the user's state folder; None where there is none.
+    """Return the head of the ledger with this name in the user's state folder, if any.
 
     Raises:
-        LedgerError: the file does not hold a head.
+        LedgerError: the file holds no head.
     """
     value = _outside(ledger).read()
     return (
@@ -93,10 +90,10 @@ def keep_outside(ledger: str, head: Head, *, replace: bool = False) -> None:
 
 
 def check_outside(path: Path, heads: Sequence[Head], stored: Head | None, ledger: str) -> None:
-    """Verify that the ledger contains the head that was kept outside its folder.
+    """Verify that the ledger contains the head stored outside its folder.
 
     Raises:
-        LedgerError: it is an older copy of itself, restored with its folder, or one that went another way.
+        LedgerError: it is an older copy, restored with its folder, or has other records.
     """
     if stored is not None and not reached(heads, stored):
         raise LedgerError(
@@ -112,10 +109,10 @@ def _outside(ledger: str) -> Outside:
 
 
 def refuse_lost(path: Path) -> None:
-    """Refuse a new ledger where the head of a lost one is: it would be a fresh budget for spent data.
+    """Refuse a new ledger where a lost one's head is: it would be a fresh budget for spent data.
 
     Raises:
-        LedgerError: there is a head and no ledger, or an empty file in its place.
+        LedgerError: there is a head, and no ledger or an empty file.
     """
     stored = stored_head(path)
     if stored is not None and stored.length and not (path.exists() and path.stat().st_size):
@@ -129,13 +126,12 @@ def check_head(path: Path, heads: Sequence[Head], stored: Head | None, expected:
     """Verify that the ledger contains both of its stored heads.
 
     Args:
-        path: the ledger.
-        heads: the ledger's head after each of its records, starting with the empty ledger's.
+        heads: the ledger's head after each record, starting with the empty ledger's.
         stored: the head next to the ledger.
         expected: the head that the caller stored.
 
     Raises:
-        LedgerError: the file is an older copy or another ledger; or there is no head to compare with.
+        LedgerError: the file is an older copy or another ledger, or has no head to compare with.
     """
     if stored is None and expected is None:
         raise LedgerError(
@@ -156,5 +152,5 @@ def check_head(path: Path, heads: Sequence[Head], stored: Head | None, expected:
 
 
 def reached(heads: Sequence[Head], head: Head) -> bool:
-    """Return whether a ledger with these heads contains one that was kept."""
+    """Return whether a ledger with these heads contains ``head``."""
     return head.length < len(heads) and heads[head.length] == head

@@ -1,7 +1,6 @@
-"""The accounts of the ledger that a session is charged to, a run's or a course round's, and how a spend is given back.
+"""Charge a session or a course's round to an account of the ledger, and give a spend back.
 
-A spend is freed by proof that its upload is in no sum, or before any upload was sent. The ledger records either; this
-verifies the proof, and wipes the machine first. Under ``session``.
+A spend returns by proof that its upload is in no sum, verified here, or before any upload, after the machine is wiped.
 """
 
 from __future__ import annotations
@@ -22,18 +21,18 @@ from privstats.session.accounting import Account
 
 @dataclass(frozen=True)
 class Charge(Account):
-    """The account that records a release before its noise is drawn.
+    """The account that records a release before its noise is sampled.
 
     Attributes:
         ledger: the durable record.
-        dataset: the account in it; every release of the same records uses the same name.
-        allow_second_exact_release: for plans without DP: release exact sums of this data set again. With one client
-            absent, the difference of the two releases is that client's exact vector.
-        multiplicity: the most rows that one record may be in, where the caller resamples; what is released costs that
-            many times its mu (:meth:`~privstats.dp.Cost.repeated`).
+        dataset: the account; every release of the same records uses the same name.
+        allow_second_exact_release: without DP: release exact sums of this data set again. With one client absent, the
+            difference of the two releases is that client's exact vector.
+        multiplicity: maximum rows with one record, where the caller resamples; a release costs that many times its mu
+            (:meth:`~privstats.dp.Cost.repeated`).
 
     Raises:
-        LedgerError: ``ledger`` is no ledger, the allowance is no truth value, or the multiplicity no number of rows.
+        LedgerError: an attribute has a wrong type or range.
 
     Example:
         >>> charge = ps.session.Charge(ps.dp.Ledger.create("ledger.sqlite"), "clinic")
@@ -76,7 +75,7 @@ class Charge(Account):
         )
 
     def entry_of(self, plan: Plan, run: bytes) -> dp.Spend:
-        """Return the entry that the ledger has for a run of this plan.
+        """Return the ledger's entry for a run of this plan.
 
         Raises:
             LedgerError: it has none.
@@ -89,7 +88,7 @@ class Charge(Account):
         return entry
 
     def finish(self, plan: Plan, run: bytes, upload: bytes) -> None:
-        """Record that what was spent is sent."""
+        """Record that the upload is sent."""
         self.ledger.finish(self.entry_of(plan, run), upload)
 
     def withdraw(self, plan: Plan, run: bytes) -> None:
@@ -101,19 +100,20 @@ class Charge(Account):
 
 @dataclass(frozen=True)
 class RoundCharge(Account):
-    """The mark of one round of a course, made before its noise is drawn; the course was spent before its first round.
+    """The mark of one round of a course, written before its noise is sampled.
 
-    :func:`privstats.course.authorize` makes one, after it has verified that the plan is the round's.
+    :func:`privstats.course.authorize` returns one, after it has verified the round's plan.
 
     Attributes:
         ledger: the durable record.
         entry: the course's spend.
-        place: the round's place in the course.
+        place: the round's index in the course.
         plan: digest of the round's plan.
 
     Guarantee:
-        A round draws noise once, whatever its plan and however often a server asks: its mark is on the disk before, is
-        never undone, and depends on none of the plan's values. A crash between mark and journal loses the round.
+        A round samples noise once, whatever its plan and however often a server requests it: its mark is on disk
+            before, is never undone, and depends on none of the plan's values. A crash between mark and journal loses
+            the round.
 
     Example:
         >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=ps.Cohort(2, 2, 10), privacy=ps.NoPrivacy())
@@ -134,8 +134,8 @@ class RoundCharge(Account):
         """Mark the round, once.
 
         Raises:
-            LedgerError: the round has started before, or its price depends on a registry, and the charge must come from
-                ``RecordRegistry.charge``; nothing may be drawn or sent then.
+            LedgerError: the round has started before, or its price depends on a registry, whose
+                ``RecordRegistry.charge`` is then needed; nothing may be sampled or sent.
         """
         self._check(plan)
         self.ledger.mark_started(self.entry, self.place)
@@ -155,7 +155,7 @@ class RoundCharge(Account):
             )
 
     def check_moments(self, moments: Moments) -> None:
-        """Refuse moments of other records than the charge's; without a registry, none are refused."""
+        """Accept all moments: without a registry, none are refused."""
 
     def withdraw(self, plan: Plan, run: bytes) -> None:
         """Do nothing: a round's mark is never undone."""
@@ -176,16 +176,16 @@ def free(
 ) -> None:
     """Give a client's spend back, given signed proof that its upload is in no sum and never can be.
 
-    The spend stays on record as freed, and the run's name stays used up: a retry takes a new run, with new noise.
+    The spend stays on record as freed, and the run's name stays used up: a retry needs a new run, with new noise.
 
     Args:
         plan: the plan all parties agreed on.
         report: ``client.receipt`` of the upload; the ledger must have its digest.
-        statements: by place. With helpers: the statement that each helper signed at the end of the run, that it did not
-            answer or over which list it did, from the leader's ``statements``. In the interactive protocol: the
-            survivor lists that clients signed, from ``client.agreement`` of a survivor. Any party may deliver them.
+        statements: by place. With helpers: each helper's signed statement at the end of the run, that it did not answer
+            or over which list it did (the leader's ``statements``). In the interactive protocol: the survivor lists
+            that clients signed (a survivor's ``client.agreement``). Any party may deliver them.
         roster: the roster of the run.
-        panel: where the plan names one, the panel that the report was made for.
+        panel: where the plan names one, the report's panel.
         charge: the party's own ledger and its data set there.
 
     Guarantee: if one *helper* is honest, the report stays uniform to all other parties together, so it costs nothing.
@@ -194,7 +194,7 @@ def free(
     survivors can get enough signatures.
 
     Raises:
-        LocalProtocolError: a statement is missing, forged, or of another run or panel; or the report is.
+        LocalProtocolError: a statement or the report is missing, forged, or of another run or panel.
         LedgerError: the protocol has no such proof, the ledger holds no such spend, or another upload was sent under
             it.
 
@@ -224,10 +224,10 @@ def prove_excluded_upload(
     roster: secagg.Roster,
     panel: secagg.Panel | None = None,
 ) -> bytes:
-    """Verify that an upload is in no sum and never can be, and return its digest; arguments as of :func:`free`.
+    """Verify that an upload is in no sum and never can be, and return its digest; arguments as for :func:`free`.
 
     Raises:
-        LocalProtocolError: a statement is missing, forged, or of another run or panel; or the report is.
+        LocalProtocolError: a statement or the report is missing, forged, or of another run or panel.
         LedgerError: the protocol has no such proof.
     """
     protocol = protocol_of(plan.masking)
@@ -246,13 +246,13 @@ def prove_excluded_upload(
 
 
 def withdraw(client: Peer) -> None:
-    """Wipe a party's machine that has sent no upload, journaled or not, and give back what its session cost.
+    """Wipe a party's machine that has sent no upload, journaled or not, and give back its session's cost.
 
-    ``client.discard()``, which the end of a session calls, does the same but raises nothing once the upload is sent.
+    ``client.discard()`` does the same, but raises nothing once the upload is sent.
 
     Raises:
-        LedgerError: the upload was sent, so the spend stays and nothing was changed; or the ledger could not be
-            written, and the client is wiped all the same.
+        LedgerError: the upload was sent, so nothing was changed; or the ledger could not be written, and the client is
+            wiped all the same.
         LocalProtocolError: not a client.
 
     Example:
@@ -275,15 +275,14 @@ def withdraw(client: Peer) -> None:
 def withdraw_run(plan: Plan, *, roster: secagg.Roster, charge: Charge) -> None:
     """Return a party's spend for a session in which it sends no upload, now or later.
 
-    If a client's process ended before :func:`withdraw` could wipe it, remove its state and call this. A second
-    call changes nothing.
+    If a client's process ended before :func:`withdraw` could wipe it, remove its state and call this.
 
     Args:
         plan: the plan all parties agreed on.
         roster: the roster of the run; the run's name is used up.
         charge: the party's own ledger and its data set there.
 
-    Guarantee: no upload is sent under this run from here on, by the client, a copy of its journal or its contribution:
+    Guarantee: no upload is sent under this run afterwards, by the client, a copy of its journal or its contribution:
     every machine checks the ledger before it sends, and the ledger refuses once this record is written.
 
     Raises:
@@ -309,11 +308,10 @@ Paid: TypeAlias = Charge | dp.Ledger | Literal["uncharged"] | None
 
 
 def charge_named(ledger: Paid, dataset: str | None) -> Charge | None:
-    """Return the charge that a ledger and the name of an account stand for; None for ``"uncharged"``.
+    """Return the charge for a ledger and an account's name; None for ``"uncharged"``.
 
     Raises:
-        LedgerError: ``ledger`` is missing, or neither a ledger nor a charge; or no account is named where there are
-            several.
+        LedgerError: ``ledger`` is missing or of another type, or several accounts and none named.
     """
     if not isinstance(ledger, dp.Ledger):
         if dataset is not None:
@@ -338,10 +336,10 @@ def charge_named(ledger: Paid, dataset: str | None) -> Charge | None:
 
 
 def charged_by_rows(ledger: Paid, dataset: str | None, times: int) -> Paid:
-    """Return the account charged for records that may each be in ``times`` rows; ``"uncharged"`` stays as it is.
+    """Return the account charged for records in up to ``times`` rows each; ``"uncharged"`` is unchanged.
 
     Raises:
-        LedgerError: ``times`` is no number of rows, or no account is named where there are several.
+        LedgerError: ``times`` is no number of rows, or several accounts and none named.
     """
     if isinstance(ledger, dp.Ledger):
         return Charge(ledger, _account(ledger, dataset), multiplicity=times)
@@ -349,7 +347,6 @@ def charged_by_rows(ledger: Paid, dataset: str | None, times: int) -> Paid:
 
 
 def _account(ledger: dp.Ledger, dataset: str | None) -> str:
-    """Return the account that is named, or the only one."""
     if dataset is not None:
         return dataset
     names = [account.dataset for account in ledger.accounts()]

@@ -1,7 +1,6 @@
-"""Compute the price of a release for an account: the mu of its noise under the account's unit and adjacency.
+"""Compute the price of a release: the mu of its noise under the account's unit and adjacency.
 
-These are pure functions of an account and a request. A price is computed from the noise levels; no other claim of the
-noise value can lower it. ``rules`` decides whether a price is admitted.
+The price is computed from the noise levels; no other claim of the noise value can lower it.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from privstats.schema import Schema
 
 
 def no_account(dataset: str, known: Iterable[str] = ()) -> str:
-    """Return the error for a data set without an account, in a ledger that has these accounts."""
+    """Return the error for a data set without an account."""
     has = ", ".join(map(repr, known))
     return (
         f"the ledger has no account {dataset!r}{f', but {has}' if has else ''}: open it with `privstats ledger cap` "
@@ -42,9 +41,8 @@ class Cost:
         privacy: the promise.
         noise: the calibrated noise; None for exact sums.
         masking_failure: bound on the probability that masking reveals more than the sum.
-        multiplicity: number of releases of this mu that the cost counts for, in mu^2, by the adjacency of mu: for
-            courses with different records in each round, and for records that are in several rows (:meth:`repeated`).
-            Default: 1.
+        multiplicity: number of releases of this mu that the cost counts for, in mu^2, by adjacency of mu: for courses
+            with different records in each round, and for records in several rows (:meth:`repeated`). Default: 1.
 
     Example:
         >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)
@@ -62,13 +60,13 @@ class Cost:
 
     @staticmethod
     def repeated(times: int) -> Mapping[Adjacency, float]:
-        """Return the multiplicity where one record may be in ``times`` rows of what is measured.
+        """Return the multiplicity where one record may be in ``times`` measured rows.
 
-        Such records are ``times`` steps of one row apart, and mu-GDP of one step is ``times`` mu-GDP of all (group
-        privacy: Dong, Roth, Su 2019), under either adjacency: ``times**2`` in mu^2.
+        mu-GDP for one row is ``times`` mu-GDP for ``times`` rows (group privacy: Dong, Roth, Su 2019), under either
+        adjacency: ``times**2`` in mu^2.
 
         Raises:
-            LedgerError: no whole number of at least 1.
+            LedgerError: no integer of at least 1.
 
         Example:
             >>> ps.dp.Cost.repeated(3)
@@ -91,7 +89,7 @@ class Price:
     Attributes:
         mu: joint mu; infinite for exact sums.
         parts: mu per statistic.
-        pure: sum of the releases' epsilons where delta is 0 for all of them; else infinite.
+        pure: sum of the epsilons where every delta is 0; else infinite.
     """
 
     mu: float
@@ -100,11 +98,6 @@ class Price:
 
 
 def _price(account: Account, cost: Cost) -> Price:
-    """Return the price of a release; infinite without DP.
-
-    Raises:
-        LedgerError: the account does not fit the plan, or the cost per client is unknown.
-    """
     schema, privacy, noise = cost.schema, cost.privacy, cost.noise
     if noise is None or isinstance(privacy, NoPrivacy):
         if account.cap is not None:
@@ -136,7 +129,7 @@ def _check_named(schema: Schema, noise: Noise) -> None:
 
 
 def _multiplicity(cost: Cost, dataset: str, cap: Cap) -> float:
-    """Return the number of releases a cost counts for under the account's adjacency; refuse a cost without it."""
+    """Return the number of releases a cost counts for under the account's adjacency."""
     if cost.multiplicity and cap.adjacency not in cost.multiplicity:
         raise LedgerError(
             f"account {dataset!r} is kept under {cap.adjacency} and the cost has a multiplicity for "
@@ -149,7 +142,7 @@ def price(account: Account, costs: Sequence[Cost]) -> Price:
     """Compute the releases' price under the account's unit and adjacency, jointly and per statistic.
 
     Raises:
-        LedgerError: the account does not fit a plan, or a cost is not known per client.
+        LedgerError: the account does not fit a plan, or a cost per client is unknown.
     """
     prices = [_price(account, cost) for cost in costs]
     mu = prices[0].mu if len(prices) == 1 else compose(each.mu for each in prices)
@@ -158,7 +151,6 @@ def price(account: Account, costs: Sequence[Cost]) -> Price:
 
 
 def _cost(dataset: str, cap: Cap, schema: Schema, privacy: Privacy, noise: Noise) -> Price:
-    """Compute the noise's price under the account's unit and adjacency, jointly and per statistic."""
     sigma = noise.sigma
     if (cap.unit, cap.adjacency) == (privacy.unit, privacy.adjacency):
         _check_sized(schema, privacy, noise)
@@ -209,7 +201,7 @@ def _check_sized(schema: Schema, privacy: Privacy, noise: Noise) -> None:
 
 
 def _least_mu(schema: Schema, privacy: Privacy, noise: Noise) -> float:
-    """mu of this noise for the unit and adjacency of the promise, as ``calibrate`` sizes it."""
+    """Return the mu of this noise for the promise's unit and adjacency, as ``calibrate`` sizes it."""
     sigma, records, clip = noise.sigma, privacy.max_records_per_client, privacy.clip
     if noise.pure:
         return compose(laplace_mu(schema, noise.scales, privacy.adjacency, records or 1).values())
@@ -221,11 +213,7 @@ def _least_mu(schema: Schema, privacy: Privacy, noise: Noise) -> float:
 
 
 def _shares_of_clip(schema: Schema, privacy: Privacy, noise: Noise) -> dict[str, float]:
-    """Return the shares by which units are clipped: those of the promise, whatever shares the noise lists.
-
-    Raises:
-        LedgerError: the noise was sized by other shares.
-    """
+    """Return the promise's shares, by which units are clipped, whatever shares the noise lists."""
     shares = checked_shares(schema, privacy.shares)
     if any(not math.isclose(row.share, shares[row.statistic], rel_tol=TOLERANCE) for row in noise.rows):
         raise LedgerError(
@@ -236,7 +224,7 @@ def _shares_of_clip(schema: Schema, privacy: Privacy, noise: Noise) -> dict[str,
 
 
 def _least_epsilon(schema: Schema, privacy: Privacy, noise: Noise) -> float:
-    """Return the smallest pure epsilon that the noise can have; 0 for Gaussian noise, which has none."""
+    """Return the smallest pure epsilon that the noise can have; 0 for Gaussian noise."""
     if not noise.pure:
         return 0.0
     return (privacy.max_records_per_client or 1) * joint_epsilon(schema, noise.scales, privacy.adjacency)

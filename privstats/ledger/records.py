@@ -1,7 +1,4 @@
-"""The records of a ledger, and the hash chain in which each depends on all earlier ones.
-
-Pure values and hashes: no file, no rule about budgets. ``file`` stores them, ``accounts`` interprets them.
-"""
+"""Define a ledger's records, and the hash chain in which each depends on all earlier ones."""
 
 from __future__ import annotations
 
@@ -56,12 +53,10 @@ class Capped(_Base, frozen=True, tag="capped"):
 class Spent(_Base, frozen=True, tag="spent", omit_defaults=True):
     """Record that a release, or a course of ``nodes`` sessions, is allowed; ``run`` is in hex.
 
-    ``mu`` is None where exact sums are released. ``pure`` is the epsilon of a release with delta = 0; its ``mu`` is
-    that of its noise (an older privstats wrote the larger mu that epsilon implies). ``pure`` is None for any other
-    release. A ledger with such a spend, or with a cap of delta 0, has its own format number.
-    ``apart`` is ``"holding"`` in a party's ledger, which has a registry of the records of every round, and
-    ``"parties"`` in a server's, which sees sums only. Fields with their default are omitted, so records older than a
-    field keep their bytes.
+    ``mu`` is None for exact sums. ``pure`` is the epsilon of a release with delta = 0, otherwise None; its ``mu`` is
+    that of its noise (an older privstats wrote the larger mu that epsilon implies). ``apart`` is ``"holding"`` in the
+    ledger of a party, which has a registry of every round's records, and ``"parties"`` in that of a server, which sees
+    sums only. Fields with their default are omitted, so older records keep their bytes.
     """
 
     dataset: str
@@ -85,8 +80,7 @@ class Marked(_Base, frozen=True, tag="marked"):
 
 
 class Finished(_Base, frozen=True, tag="finished"):
-    """Records that the upload or release of record number ``spend`` was sent; ``upload`` identifies its bytes, in
-    hex."""
+    """Records that the upload or release of record ``spend`` was sent; ``upload`` identifies its bytes, in hex."""
 
     spend: Count
     upload: Hex
@@ -103,20 +97,13 @@ class Freed(_Base, frozen=True, tag="freed"):
 
 
 class Withdrawn(_Base, frozen=True, tag="withdrawn"):
-    """Nothing was sent under record number ``spend``, and nothing ever will be: it costs nothing.
-
-    A ledger with such a record has a format number of its own, so an older privstats refuses it by name.
-    """
+    """Nothing was sent under record number ``spend``, and nothing ever will be: it costs nothing."""
 
     spend: Count
 
 
 class Assigned(_Base, frozen=True, tag="assigned"):
-    """Record that gives the role ``apart`` to a course with an older privstats' spend, record number ``spend``.
-
-    The course's rounds start from here on as those of a spend with ``apart``. The ledger's format number is that of
-    a withdrawal.
-    """
+    """Assigns the role ``apart`` to a course that an older privstats spent as record number ``spend``."""
 
     spend: Count
     apart: Literal["holding", "parties"]
@@ -136,8 +123,8 @@ RegistryAction: TypeAlias = Literal["opened", "entered", "rows", "gone", "taken"
 class Held(_Base, frozen=True, tag="held"):
     """A change of records of the stream that record number ``spend`` allowed; ``body`` is the SHA-256 of their keys.
 
-    For ``rows`` these are keys of persons, each with a keyed hash of the rows with which this person entered. ``node``
-    is 0 for an action without a node. An older privstats refuses a ledger with such a record.
+    For ``rows`` these are keys of persons, each with a keyed hash of this person's entered rows. An older privstats
+    refuses a ledger with such a record.
     """
 
     spend: Count
@@ -151,9 +138,9 @@ Record: TypeAlias = Opened | Capped | Spent | Marked | Finished | Freed | Withdr
 
 @dataclass(frozen=True)
 class Head:
-    """The head of a ledger: its number of records, and a digest that depends on every byte of them.
+    """A ledger's number of records, and a digest that depends on every byte of them.
 
-    Printed as ``<length>-<64 hex digits>``. Kept outside the ledger's disk, it exposes any older or edited copy.
+    Printed as ``<length>-<64 hex digits>``. Stored outside the ledger's disk, it exposes any older or edited copy.
     """
 
     length: int
@@ -187,15 +174,15 @@ def link(before: Head, body: bytes) -> Head:
 
 
 def encode(record: Record) -> bytes:
-    """Canonical JSON; every float comes back to the last bit."""
+    """Return canonical JSON; floats keep every bit."""
     return msgspec.json.encode(record, order="deterministic")
 
 
 def sealed(record: Record) -> bytes:
-    """:func:`encode`, and verify that the result decodes to the record; otherwise the ledger could never be read again.
+    """Encode, and verify that the result decodes to the record; otherwise the ledger could never be read again.
 
     Raises:
-        LedgerError: a value of a type that no record has.
+        LedgerError: a value has a type that no record has.
     """
     try:
         body = encode(record)
@@ -210,7 +197,7 @@ def decode(body: bytes) -> Record:
     """Decode a record.
 
     Raises:
-        LedgerError: ``body`` is none of this version.
+        LedgerError: ``body`` is not of this version.
     """
     try:
         return _DECODER.decode(body)

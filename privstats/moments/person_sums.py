@@ -56,8 +56,7 @@ class Cut(Protocol):
         """Return these persons' clipped sums, ``(n, entries)``, truncated toward zero."""
 
     def exact_factors(self, owner: NDArray[np.intp], most: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return factors, ``(n,)``: truncated products with sums up to ``most`` are :meth:`of`; 0 where none is exact.
-        """
+        """Return factors, ``(n,)``: truncated products with sums up to ``most`` are :meth:`of`; 0 where not exact."""
 
 
 class ManyClip(Protocol):
