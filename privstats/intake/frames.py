@@ -32,16 +32,14 @@ class _Source(ABC):
 
     @property
     @abstractmethod
-    def names(self) -> list[str]:
-        ...
+    def names(self) -> list[str]: ...
 
     @abstractmethod
     def batches(self, names: list[str]) -> Generator[Any]:
         """Yield some columns, some thousand records at a time."""
 
     @abstractmethod
-    def load(self, names: list[str]) -> Any:
-        ...
+    def load(self, names: list[str]) -> Any: ...
 
 
 class _Relation(_Source):

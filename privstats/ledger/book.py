@@ -65,12 +65,11 @@ class Ledger(LedgerPlace):
         earlier releases. Pure epsilons (delta = 0) add up; under a cap with delta 0 nothing else is allowed. Together
         with Gaussian releases each counts with the mu of its noise (``Noise.mu``), an upper bound (docs/privacy.md).
         The failure probability of their masking (``Account.masking_failure``) is added to delta. Assumes that every
-        release of the data is charged to this ledger, under one name of the data set.
-
-        Records are chained by SHA-256: every later use detects an edited, removed, added or moved record, and the head
-        next to the file exposes an older copy. Where both were restored together, the head in the user's state folder
-        exposes the copy, if the same user wrote the newer records on this machine; ``expected_head`` always does. The
-        ledger does not detect a deliberate rewrite of all files.
+        release of the data is charged to this ledger, under one name of the data set. Records are chained by SHA-256:
+        every later use detects an edited, removed, added or moved record, and the head next to the file exposes an
+        older copy. Where both were restored together, the head in the user's state folder exposes the copy, if the same
+        user wrote the newer records on this machine; ``expected_head`` always does. The ledger does not detect a
+        deliberate rewrite of all files.
 
     Example:
         >>> ledger = ps.dp.Ledger.create("ledger.sqlite")

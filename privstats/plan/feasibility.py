@@ -1,8 +1,4 @@
-"""Checks that depend on more than one part of a plan: fields that contradict each other, plans that must not run.
-
-Examples of the latter are a vector that is too large, and masking that fails too often for the promise. Pure functions
-of a plan's fields and derived values, called while the plan is built.
-"""
+"""Refuse plans with fields that contradict each other, and plans that must not run."""
 
 from __future__ import annotations
 
@@ -38,10 +34,10 @@ def check_kinds(
     validity: object,
     devices: object,
 ) -> None:
-    """Refuse fields of a plan that have the wrong type.
+    """Refuse fields of the wrong type.
 
     Raises:
-        PlanError: naming the field and what it must be.
+        PlanError: naming the field and its type.
     """
     if not is_known(schema):
         raise PlanError(f"schema must be a {USUAL}, got {type(schema).__name__}")
@@ -85,7 +81,7 @@ def check_published(schema: Schema, privacy: Privacy | NoPrivacy, published: obj
 
 
 def checked_panel(protocol: object, panel: object) -> tuple[str, ...]:
-    """Return the validated panel of a plan: empty, or as many different identities as the protocol needs.
+    """Return a plan's validated panel: empty, or as many different identities as the protocol needs.
 
     Raises:
         PlanError: an unknown protocol, values that are no identities, or a panel for a protocol without one.
@@ -111,10 +107,10 @@ def checked_panel(protocol: object, panel: object) -> tuple[str, ...]:
 
 
 def check_key_agreement(key_agreement: object, protocol: str) -> None:
-    """Refuse a key agreement that is unknown, or that the plan's protocol has no version for.
+    """Refuse a key agreement that is unknown or missing in the plan's protocol.
 
     Raises:
-        PlanError: naming the field and what there is.
+        PlanError: naming the field and the alternatives.
     """
     if not isinstance(key_agreement, str) or key_agreement not in KEY_AGREEMENTS:
         raise PlanError(f"key_agreement must be one of {', '.join(KEY_AGREEMENTS)}, got {key_agreement!r}")
@@ -127,7 +123,7 @@ def check_key_agreement(key_agreement: object, protocol: str) -> None:
 
 
 def check_noise(privacy: Privacy | NoPrivacy, protocol: str) -> None:
-    """Refuse noise of a panel under a protocol that has none.
+    """Refuse a panel's noise under a protocol without a panel.
 
     Raises:
         PlanError: naming model and protocol.
@@ -181,7 +177,7 @@ def _check_merge(merge: Any, classes: range) -> None:
 
 
 def check_size(layout: Layout, schema: Schema) -> None:
-    """Refuse a vector that is too large for one client to hold, mask and send.
+    """Refuse a vector too large for one client to hold, mask and send.
 
     Raises:
         PlanError: naming the bytes, the bound and the largest segment.
@@ -197,7 +193,7 @@ def check_size(layout: Layout, schema: Schema) -> None:
 
 
 def _remedy(schema: Schema, statistic: str) -> str:
-    """Return how to make a statistic smaller, from its row."""
+    """Return how to make a statistic smaller."""
     row = by_letter(schema.table, statistic)[0]
     axes = dict.fromkeys(axis for axis in (*reversed(row.axes), row.cells) if axis != "pooled")
     *several, last = [field for axis in axes for field in _GROWS_WITH[axis]] or ["what the schema measures"]
@@ -242,7 +238,7 @@ def check_masking(masking: Masking, noise: Noise | None) -> None:
 
 
 def check_local_maps(schema: Schema, privacy: Privacy | NoPrivacy) -> None:
-    """Refuse a promise per record or person after a map that was fitted on the client's own records.
+    """Refuse a promise per record or person after a map fitted on the client's own records.
 
     Raises:
         PlanError: naming the map.
@@ -256,13 +252,12 @@ def check_local_maps(schema: Schema, privacy: Privacy | NoPrivacy) -> None:
 
 
 def _rounded_up(value: float) -> float:
-    """Round up to two significant digits."""
     unit = 10.0 ** (math.floor(math.log10(value)) - 1)
     return math.ceil(value / unit) * unit
 
 
 def _sections(**values: object) -> Iterator[tuple[str, object, tuple[type, ...], str]]:
-    """Yield the checks of sections that few plans have; the class of a section is loaded only if it is present."""
+    """Yield the checks of rare sections; a section's class is loaded only if present."""
     from privstats import plan
 
     for name, value in values.items():
@@ -285,7 +280,7 @@ EXCESS = KEPT, "removed"
 
 
 def check_excess(excess_noise: object, privacy: Privacy | NoPrivacy, cohort: Cohort, agrees: bool) -> None:
-    """Refuse to remove excess noise where there is none, or where clients do not know how many are in the sum.
+    """Refuse to remove excess noise without noise, or where clients do not know how many are in the sum.
 
     Raises:
         PlanError: naming the field and the remedy.
