@@ -1,7 +1,4 @@
-"""Optional packages: which extra installs which package, and the error where one is missing.
-
-A package is imported on request only, so that the core runs without any of them.
-"""
+"""Import optional packages on request, and name the extra that installs a missing one."""
 
 from __future__ import annotations
 
@@ -33,7 +30,7 @@ _INSTALL = {  # any other package under its own name
 
 
 def load(module: str, *, by: str) -> Any:
-    """Import an optional ``module`` on behalf of ``by``, the call or command of the user.
+    """Import an optional ``module`` on behalf of ``by``, the user's call or command.
 
     Raises:
         MissingExtraError: with the line that installs it.
@@ -45,7 +42,7 @@ def load(module: str, *, by: str) -> Any:
 
 
 def require(*modules: str, by: str) -> None:
-    """Refuse early, before any work, where one of ``modules`` is missing.
+    """Refuse early where one of ``modules`` is missing.
 
     Raises:
         MissingExtraError: with the line that installs them.

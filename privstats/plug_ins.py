@@ -1,8 +1,6 @@
-"""Load what other packages announce by entry point: commands, findings, heads, rules, attacks, rivals, modules.
+"""Load what packages announce by entry point: commands, findings, heads, rules, attacks, rivals, modules.
 
-Each kind has its own group. Rooms of ``privstats.contrib`` are announced in the same way; no other module imports them.
-
-A module is imported on first use, and the environment is searched once per process.
+Rooms of ``privstats.contrib`` are announced in the same way; no other module imports them.
 """
 
 from __future__ import annotations
@@ -15,7 +13,7 @@ from privstats.errors import PrivstatsError
 
 
 def announced(group: str) -> list[EntryPoint]:
-    """Return the entry points of a group, sorted by name; identical ones count once.
+    """Return a group's entry points, sorted by name; identical ones count once.
 
     Args:
         group: such as ``"privstats.commands"``.
@@ -31,13 +29,12 @@ def loaded(entry: EntryPoint, noun: str, error: type[PrivstatsError]) -> Any:
     """Import an entry point's module and return the named object.
 
     Args:
-        entry: an entry point from :func:`announced`.
         noun: the kind of object, for the message.
-        error: what is raised.
+        error: the class of error to raise.
 
     Raises:
-        PrivstatsError: of the class ``error``, where a package's module cannot be imported or lacks the name; errors
-            that the module raises itself pass through.
+        PrivstatsError: of the class ``error``, where another package's module fails or lacks the name; the module's own
+            ``PrivstatsError`` passes through.
     """
     if (
         entry.dist is None or entry.dist.name == "privstats"
@@ -55,7 +52,7 @@ def loaded(entry: EntryPoint, noun: str, error: type[PrivstatsError]) -> Any:
 
 
 def of_contrib(name: str, by: str, error: type[PrivstatsError] = PrivstatsError) -> Any:
-    """Load what a room of ``privstats.contrib`` brings to the library; as :func:`named` of that group.
+    """Load what a room of ``privstats.contrib`` offers; as :func:`named` of that group.
 
     Example:
         >>> of_contrib("cluster", "privstats http lead --cluster").__name__
@@ -65,17 +62,15 @@ def of_contrib(name: str, by: str, error: type[PrivstatsError] = PrivstatsError)
 
 
 def named(group: str, name: str, by: str, error: type[PrivstatsError]) -> Any:
-    """Load what one room of the library brings to another that must not import it.
+    """Load what one room offers to another that must not import it.
 
     Args:
         group: such as ``"privstats.contrib"``.
         name: such as ``"cluster"``.
         by: the caller, for the message.
-        error: what is raised.
 
     Raises:
-        PrivstatsError: of the class ``error``, where this installation does not announce the part, or it cannot be
-            loaded.
+        PrivstatsError: of the class ``error``, where the part is not announced or cannot be loaded.
 
     Example:
         >>> named("privstats.published", "scoring", "a plan of a score", ps.PlanError).__module__
@@ -88,7 +83,7 @@ def named(group: str, name: str, by: str, error: type[PrivstatsError]) -> Any:
 
 
 def dist_name(entry: EntryPoint) -> str:
-    """Return the name and version of the package that announces an entry point, for messages."""
+    """Return the name and version of an entry point's package, for messages."""
     return f"{entry.value} (no package)" if entry.dist is None else f"{entry.dist.name} {entry.dist.version}"
 
 

@@ -1,7 +1,4 @@
-"""Read and write files of releases: the manifest, and the checks that it follows from the plan inside it.
-
-``release`` has the value; this module is loaded only where such a file is written or read.
-"""
+"""Read and write files of releases, and check that the manifest follows from its plan."""
 
 from __future__ import annotations
 
@@ -48,8 +45,7 @@ def content_of(release: Release) -> Content:
 class _Manifest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """The sums' metadata in the header; all of it but the plan is there to be read and checked.
 
-    ``reproducible`` is present only where it is true and ``left_for`` only where it is not empty, so files that are
-    older than these fields are read and written unchanged.
+    Fields with their default are omitted, so older files are read and written unchanged.
     """
 
     privstats: str
@@ -69,7 +65,7 @@ _Stored: TypeAlias = tuple[_Manifest, NDArray[np.int64]]
 
 
 def read(make: Callable[..., Release], path: PathLike, signed_by: Verifier | None) -> Release:
-    """Return the release in a file, of the class ``make``, after everything was checked that can be.
+    """Read a release of the class ``make``, and check everything that can be checked.
 
     Raises:
         ReleaseError: not a release, corrupt, from another version, wrongly signed, or inconsistent with its plan.
@@ -85,7 +81,7 @@ def read(make: Callable[..., Release], path: PathLike, signed_by: Verifier | Non
 
 
 def _sealed(content: Content) -> bytes:
-    """Manifest and vector, concatenated; :func:`_read` verifies that there is one vector, and its type."""
+    """Concatenate manifest and vector; :func:`_read` verifies that there is one vector, and its type."""
     return content.manifest + b"".join(map(little_endian, content.tensors.values()))
 
 
@@ -118,7 +114,7 @@ def _check_claims(manifest: _Manifest, release: Release, path: PathLike) -> None
 
 
 def _alike(claimed: Mapping[str, float | None], follows: Mapping[str, float | None]) -> bool:
-    """Equal names, and equal numbers but for the last digits, which differ between versions of root finders."""
+    """Compare without the last digits, which differ between versions of root finders."""
     return claimed.keys() == follows.keys() and all(_close(value, follows[name]) for name, value in claimed.items())
 
 

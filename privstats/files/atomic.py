@@ -1,7 +1,4 @@
-"""Write files atomically, and read them with bounds and validation.
-
-A write goes to a file next to the target, which is then renamed; a read has bounds on size and kind.
-"""
+"""Write files atomically, and read them with bounds on size and kind."""
 
 from __future__ import annotations
 
@@ -22,8 +19,7 @@ def read_bounded(path: str | os.PathLike[str], error: type[PrivstatsError], writ
     """Return the bytes of a plain file of at most 16 GiB.
 
     Args:
-        path: the file.
-        error: the class of error to raise where the file cannot be read.
+        error: the class of error to raise.
         writer: the call that writes such files, for the remedy.
 
     Example:
@@ -53,7 +49,7 @@ def require_place(path: str | os.PathLike[str]) -> None:
     """Refuse a file that could not be written, before the work for its content begins.
 
     Raises:
-        PrivstatsError: the path is a folder, or its parent folder does not exist or cannot be written to.
+        PrivstatsError: the path is a folder, or its parent is missing or not writable.
 
     Example:
         >>> from privstats.files.atomic import require_place
@@ -69,10 +65,10 @@ def require_place(path: str | os.PathLike[str]) -> None:
 
 
 def require_folder(folder: Path, what: str) -> None:
-    """Refuse a folder that is not there or cannot be written to; ``what`` fails then, in words.
+    """Refuse a missing or unwritable folder; ``what`` fails then, in words.
 
     Raises:
-        PrivstatsError: so it is.
+        PrivstatsError: the folder is missing or not writable.
 
     Example:
         >>> from pathlib import Path
@@ -93,14 +89,11 @@ def atomic_write(path: str | os.PathLike[str], data: bytes, *, shared: bool = Fa
     """Write ``data`` to ``path`` atomically: readers see the old file or the new one, never a part.
 
     Args:
-        path: where to.
-        data: all of it.
-        shared: others may read it: the file gets the permissions that the umask leaves (mostly 0644); otherwise its
-            owner alone may read it.
-        durable: wait until the bytes are on the disk; without it a power failure may lose or empty the file.
+        shared: others may read it, as the umask permits (mostly 0644); otherwise its owner alone.
+        durable: wait until the bytes are on disk; without it a power failure may lose or empty the file.
 
     Raises:
-        PrivstatsError: the folder is missing, not writable, or the disk is full; the old file stays as it was.
+        PrivstatsError: it cannot be written; the old file stays.
 
     Example:
         >>> from privstats.files.atomic import atomic_write
@@ -113,10 +106,10 @@ def atomic_write(path: str | os.PathLike[str], data: bytes, *, shared: bool = Fa
 
 
 def write_new(path: str | os.PathLike[str], data: bytes) -> None:
-    """Write ``data`` to a file that was not there before, whole, readable by its owner only (mode 0600).
+    """Write ``data`` to a new file, completely, readable by its owner only (mode 0600).
 
     Raises:
-        PrivstatsError: there is a file of that name, which stays as it is; or as for :func:`atomic_write`.
+        PrivstatsError: a file of that name exists, which stays; or as for :func:`atomic_write`.
 
     Example:
         >>> from privstats.files.atomic import write_new
@@ -130,7 +123,7 @@ def write_new(path: str | os.PathLike[str], data: bytes) -> None:
 
 
 def _write(target: Path, data: bytes, settle: Callable[[Path, Path], object], *, shared: bool, durable: bool) -> None:
-    """Write a file next to ``target``, which ``settle`` then renames to the target; remove the first name."""
+    """Write a file next to ``target``, and let ``settle`` rename it."""
     try:
         beside = target.with_name(f".{target.name}.{secrets.token_hex(8)}")
         handle = open_private(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666 if shared else 0o600)

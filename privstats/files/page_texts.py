@@ -1,7 +1,6 @@
 """Check the texts of the page on which people answer, by language, from a plan's ``[devices.texts]``.
 
-The texts are in the plan's digest, so the server of the page cannot change a question. Without texts, the page shows
-the names of the plan's variables.
+The texts are in the plan's digest, so the page's server cannot change a question.
 """
 
 from __future__ import annotations
@@ -35,8 +34,8 @@ def checked_texts(texts: object) -> dict[str, Any]:
     """Return a copy of the texts by language: ``title``, and by variable ``question``, ``help`` and ``answers``.
 
     Args:
-        texts: languages as HTML names them; under each a title of at most 120 characters, and questions of 300, help of
-            1,000 and answers of 120 by the name of their variable.
+        texts: languages as HTML names them; under each a title of at most 120 characters, and by variable a question of
+            300, help of 1,000 and answers of 120.
 
     Raises:
         PlanError: naming the place, its bound and the remedy.
@@ -88,14 +87,14 @@ def _lines(plain: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
 
 
 def check_questions(texts: Mapping[str, Any], schema: object) -> None:
-    """Refuse texts of variables that the plan does not ask for, and answers that are missing or read alike.
+    """Refuse texts of variables outside the plan, and answers that are missing or read alike.
 
     Args:
         texts: the result of :func:`checked_texts`.
-        schema: the page asks for its ``variables`` and ``numbers``, where it has them.
+        schema: its ``variables`` and ``numbers`` are the questions.
 
     Raises:
-        PlanError: a text does not fit; the message names the variable and the remedy.
+        PlanError: naming the variable and the remedy.
     """
     columns = (*getattr(schema, "variables", ()), *(getattr(schema, "numbers", None) or ()))
     answers = {column.name: getattr(column, "values", ()) for column in columns}  # none where a number is asked
