@@ -1,7 +1,6 @@
-"""Read torch tensors, sparse matrices and .npy files; none of their libraries is imported to recognise them.
+"""Read torch tensors, sparse matrices and .npy files, without importing their libraries.
 
-The indices of a sparse matrix are checked before scipy's compiled code follows them. Files are read piece by piece,
-because a truncated file behind a memory map kills the process.
+Files are read piece by piece, because a truncated file behind a memory map kills the process.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ def on_device(array: Any) -> bool:
 
 
 def host_rows(tensor: Any) -> NDArray[Any]:
-    """Return a tensor in host memory as a numpy array over that memory; bfloat16 is widened to float32, exactly."""
+    """Return a host tensor as a numpy array over its memory; bfloat16 is widened to float32, exactly."""
     return np.asarray((tensor.float() if is_bfloat16(tensor) else tensor).numpy())
 
 
@@ -69,21 +68,13 @@ def sparse_rows(array: Any, field: str) -> csr_array:
 
 
 def densified(tile: csr_array) -> NDArray[np.generic]:
-    """Return rows as a dense array.
-
-    Raises:
-        RecordError: an entry occurs twice.
-    """
+    """Return rows as a dense array; an entry that occurs twice is refused."""
     require_single(tile)
     return tile.toarray()
 
 
 def require_single(tile: csr_array) -> None:
-    """Refuse rows in which one entry occurs twice, because adding them up is only a guess.
-
-    Raises:
-        RecordError: an entry occurs twice.
-    """
+    """Refuse rows in which one entry occurs twice, because adding them up is only a guess."""
     if len(repeated_rows(tile)):
         raise RecordError("X is a sparse matrix with duplicate entries; call X.sum_duplicates() first")
 
@@ -98,7 +89,7 @@ def repeated_rows(tile: csr_array) -> NDArray[np.intp]:
 
 
 def _by_rows(array: Any) -> csr_array:
-    """Convert to row form; checked before the conversion, which trusts every index, and after it."""
+    """Convert to row form, with checks before and after: the conversion trusts every index."""
     if array.format in _COMPRESSED:
         _require_integers(array.indices, array.indptr)
         fresh = _COMPRESSED[array.format]((array.data, array.indices, array.indptr), shape=array.shape)  # shares memory
@@ -125,10 +116,9 @@ class FileRows:
 
     Attributes:
         field: the array's name in messages.
-        dtype: of the entries.
         shape: ``(n,)`` or ``(n, columns)``.
         offset: byte position of the first entry.
-        by_column: entries are stored column by column (Fortran order).
+        by_column: entries are stored in Fortran order.
     """
 
     field: str
@@ -139,11 +129,6 @@ class FileRows:
     by_column: bool = False
 
     def __getitem__(self, where: slice) -> NDArray[Any]:
-        """Read rows from the file now.
-
-        Raises:
-            DataError: the file cannot be read, or is too short.
-        """
         start, stop, _ = where.indices(self.shape[0])
         width, size = self.shape[1:], self.dtype.itemsize
         try:
@@ -168,7 +153,7 @@ class FileRows:
 
 @dataclass(frozen=True)
 class GuardedRows:
-    """Rows of a memory map that are no contiguous block of its file, copied after a check of the size.
+    """Rows of a memory map, copied after a check of its file's size.
 
     A file truncated between check and copy still kills the process.
     """
@@ -189,11 +174,6 @@ class GuardedRows:
         return self.mapped.dtype
 
     def __getitem__(self, where: slice) -> NDArray[Any]:
-        """Copy some rows.
-
-        Raises:
-            DataError: the file is now smaller than the map.
-        """
         if self.filename is not None and Path(self.filename).stat().st_size < self.needed:
             raise DataError(f"{self.field} is cut short: its file is smaller than the memory map; write it again")
         return np.array(self.mapped[where], subok=False)
@@ -203,7 +183,7 @@ def file_rows(path: str | os.PathLike[str], field: str) -> FileRows:
     """Open the array of a .npy file by its header alone.
 
     Raises:
-        DataError: the file is missing, is not a .npy file, or is shorter than its header states.
+        DataError: the file is missing, no .npy file, or shorter than its header states.
     """
     try:
         mapped = np.lib.format.open_memmap(path, mode="r")
@@ -223,7 +203,7 @@ def is_mapped(array: Any) -> bool:
 
 
 def mapped_rows(array: np.memmap[Any, Any], field: str) -> FileRows | GuardedRows:
-    """Return a memory map's rows, read from its file where they are a contiguous block of it."""
+    """Return a memory map's rows, read from its file where contiguous."""
     mapping = array._mmap  # type: ignore[attr-defined]
     first = array.offset - array.offset % mmap.ALLOCATIONGRANULARITY  # maps start at a page
     name = None if array.filename is None else os.fspath(array.filename)

@@ -15,9 +15,6 @@ SYNTHETIC_MARK = "privstats synthetic rows"
 def require_records(names: Iterable[Any]) -> None:
     """Refuse a table of synthetic rows, which would be counted as records.
 
-    Raises:
-        DataError: a column has the mark's name.
-
     Example:
         >>> from privstats.intake.column_names import require_records
         >>> require_records(["age", "sex"])
@@ -30,7 +27,7 @@ def require_records(names: Iterable[Any]) -> None:
 
 
 def place_of(name: str, names: Sequence[Any]) -> int | None:
-    """Return the index of a plan's column among a table's names, or None: an exact match, else one in another case.
+    """Return the index of a plan's column among a table's names: an exact match, else one in another case.
 
     Raises:
         DataError: no name matches exactly, and two match in another case.
@@ -44,10 +41,7 @@ def place_of(name: str, names: Sequence[Any]) -> int | None:
 
 
 def places_in(wanted: Iterable[str], names: Sequence[Any]) -> list[int | None]:
-    """Apply :func:`place_of` to each wanted column, in linear time.
-
-    Raises:
-        DataError: as :func:`place_of`.
+    """Apply :func:`place_of` to each wanted column.
 
     Example:
         >>> from privstats.intake.column_names import places_in

@@ -32,13 +32,9 @@ class Dialect:
     """A CSV file's format, as its party declares it.
 
     Attributes:
-        encoding: a Python codec name, such as "cp1252"; a line must end with the byte 10.
+        encoding: a Python codec name; lines must end with the byte 10.
         separator: ``, ; | :`` or a tab, also called "tab".
-        decimal: decimal mark, a point or a comma. With a comma, "1.5" is no number: it may be one and a half or fifteen
-            hundred.
-
-    Raises:
-        DataError: no such encoding, separator or mark, or both are the comma.
+        decimal: a point or a comma. With a comma, "1.5" is no number: it may be one and a half or fifteen hundred.
 
     Example:
         >>> from privstats.intake.csv_lines import Dialect
@@ -75,7 +71,7 @@ class Dialect:
         return UNREADABLE if "." in text and isinstance(reading(text), float) else text
 
     def fields(self, line: str) -> list[str] | None:
-        """Return one line's fields without surrounding ASCII blanks; None where the line is no CSV."""
+        """Return one line's fields without surrounding ASCII blanks, or None."""
         if '"' not in line:
             text = line.strip("\r\n")
             fields = text.split(self.separator)
@@ -91,8 +87,8 @@ def csv_header(path: Path, dialect: Dialect | None = None) -> list[str]:
     """Return the names in the first line, normalised (NFC).
 
     Raises:
-        DataError: the file cannot be read, or its first line has no names or one twice; no name is shown, because the
-            line may be a record.
+        DataError: the file has no readable row of names, or one name twice; no name is shown, because the line may be a
+            record.
     """
     how = dialect or Dialect()
     try:
@@ -114,17 +110,16 @@ def csv_header(path: Path, dialect: Dialect | None = None) -> list[str]:
 
 
 def lines_at_once(columns: int) -> int:
-    """Return the number of records read at a time, whose texts fit a few megabytes."""
+    """Return the number of records read at a time."""
     return max(1, min(_LINES, _FIELDS // max(columns, 1)))
 
 
 def csv_lines(path: Path, wanted: Sequence[str], *, gaps: bool, dialect: Dialect | None = None) -> Iterator[Lines]:
     """Yield the texts of some columns, some thousand lines at a time.
 
-    A line of blanks alone is skipped. A line with a separator is a record, even if all fields are empty.
+    A blank line is skipped; a line with a separator is a record.
 
     Args:
-        wanted: columns, as the header has them.
         gaps: a line with a wrong number of fields is None throughout; else it is refused.
         dialect: None means UTF-8, commas, decimal points.
 
@@ -170,7 +165,7 @@ def _by_column(rows: Sequence[Sequence[str | None]], places: Mapping[str, int], 
 
 
 def like_a_record(names: Sequence[str]) -> bool:
-    """Return whether a first line may be a record: it repeats a text, or has a number, a date or a gap for a name.
+    """Return whether a first line may be a record: it repeats a text, or has a number, date or gap for a name.
 
     Example:
         >>> from privstats.intake.csv_lines import like_a_record
@@ -182,7 +177,7 @@ def like_a_record(names: Sequence[str]) -> bool:
 
 
 def quoted_names(names: Sequence[str]) -> str:
-    """Return a header's names for an error message, and nothing of a line that may be a record.
+    """Return a header's names for an error, and nothing of a line that may be a record.
 
     Example:
         >>> from privstats.intake.csv_lines import quoted_names
@@ -193,7 +188,7 @@ def quoted_names(names: Sequence[str]) -> str:
 
 
 def other_separator(names: Sequence[str], separator: str) -> str:
-    """Return a hint where a header is one name that contains another separator, or "".
+    """Return a hint where a header is one name that contains another separator.
 
     Example:
         >>> from privstats.intake.csv_lines import other_separator
@@ -211,7 +206,7 @@ def other_separator(names: Sequence[str], separator: str) -> str:
 
 
 def _is_plain(encoding: str) -> bool:
-    """Return whether ASCII bytes keep their meaning in an encoding, so that line ends do too."""
+    """Return whether ASCII bytes, and so line ends, keep their meaning in an encoding."""
     try:
         return _ASCII.encode("ascii").decode(encoding, "replace") == _ASCII
     except (LookupError, UnicodeError, ValueError):

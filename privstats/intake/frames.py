@@ -1,7 +1,6 @@
 """Read tables with a named target, and tables that are not in memory: DuckDB relations, lazy frames, Arrow datasets.
 
-Only the requested columns are read, in batches where sums are formed. Every value is read by itself, so batches change
-no sum. No table library is imported here.
+Only the requested columns are read, in batches where sums are formed. No table library is imported here.
 """
 
 from __future__ import annotations
@@ -35,8 +34,7 @@ class _Source(ABC):
     def names(self) -> list[str]: ...
 
     @abstractmethod
-    def batches(self, names: list[str]) -> Generator[Any]:
-        """Yield some columns, some thousand records at a time."""
+    def batches(self, names: list[str]) -> Generator[Any]: ...
 
     @abstractmethod
     def load(self, names: list[str]) -> Any: ...
@@ -68,7 +66,7 @@ class _Relation(_Source):
 
 
 class _LazyFrame(_Source):
-    """A polars lazy frame; the chosen columns of all records are in memory during a pass."""
+    """A polars lazy frame; a pass holds the chosen columns of all records in memory."""
 
     @property
     def names(self) -> list[str]:
@@ -84,8 +82,8 @@ class _LazyFrame(_Source):
 class _Dataset(_Source):
     """An Arrow dataset; each file is read with its own types.
 
-    Arrow would cast every file to the first one's types, so a record of one file would decide how others are read. A
-    dataset with a filter shows no files; the caller's query casts there.
+    A cast to the first file's types would let one of its records decide how others are read. A dataset with a filter
+    shows no files; the caller's query casts there.
     """
 
     @property
@@ -122,10 +120,7 @@ def _path_of(part: Any) -> str:
 
 
 def _batches_of_file(part: Any, names: list[str]) -> Generator[Any]:
-    """Yield some columns of one file; a column that the file lacks is missing there.
-
-    Values in folder names, such as ``year=2026``, are columns too.
-    """
+    """Yield some columns of one file, with values in folder names, such as ``year=2026``."""
     arrow, schema = sys.modules["pyarrow"], part.physical_schema
     keys = sys.modules["pyarrow.dataset"].get_partition_keys(part.partition_expression)
     own = [name for name in names if name in schema.names]
@@ -138,7 +133,7 @@ def _batches_of_file(part: Any, names: list[str]) -> Generator[Any]:
 
 
 def _joined(parts: list[Any]) -> Any:
-    """Return several files' values as one Arrow column, as texts where types differ."""
+    """Return several files' values as one column, as texts where types differ."""
     arrow = sys.modules["pyarrow"]
     kinds = {part.type for part in parts if part.type != arrow.null()} or {arrow.null()}
     if len(kinds) > 1:
@@ -165,10 +160,9 @@ _SOURCES: Mapping[tuple[str, str], type[_Source]] = {
 
 
 class Batches:
-    """X and y of a table that is not in memory, batch by batch; every pass reads it anew.
+    """X and y of a table that is not in memory; every pass reads it anew.
 
     Args:
-        features: names of X's columns.
         target: names of the predicted columns.
         flat: whether y has one entry per record.
         change: applied to each batch's y.
@@ -228,10 +222,7 @@ def in_memory(X: Any, names: Sequence[str] | None = None) -> Any:
     """Load a table that is not in memory; return anything else unchanged.
 
     Args:
-        names: the wanted columns, in any case; those that the table lacks are skipped. None: all.
-
-    Raises:
-        DataError: it cannot be read.
+        names: the wanted columns, in any case; missing ones are skipped. None: all.
     """
     source = _source(X)
     if source is None:
@@ -246,7 +237,7 @@ def batches_of(X: Any, y: Any, asked: Declaration | tuple[str, ...] | None, *, s
     """Return the batches of a table that is not in memory, where y names its target; None for other containers.
 
     Args:
-        asked: the columns to read (``code_rows.columns_read``); None: all but the target.
+        asked: the columns to read; None: all but the target.
         several: whether y may name several targets.
 
     Raises:
@@ -273,7 +264,6 @@ def named_target(X: Any, y: Any, *, several: bool = False) -> tuple[Any, Any]:
     """Load X and y: where y names a column of a table X, the other columns and that one.
 
     Args:
-        X: any container.
         y: a name; anything else stays, and so does a path where X has no such column.
         several: whether y may name several targets.
 
@@ -298,7 +288,7 @@ def named_target(X: Any, y: Any, *, several: bool = False) -> tuple[Any, Any]:
 
 
 def _named(y: Any, names: Sequence[Any], *, several: bool) -> list[Any] | None:
-    """Return the columns that y names, as the table writes them; None where y is no name."""
+    """Return the columns that y names, as the table writes them."""
     texts = [y] if isinstance(y, str) else list(y) if several and is_list(y) and len(y) else []
     if not texts or not all(isinstance(text, str) for text in texts):
         return None
@@ -321,7 +311,7 @@ def _require_path(y: str) -> None:
 
 
 def _source(X: Any) -> _Source | None:
-    """Return a table that is not in memory, and refuse column names that differ in case alone."""
+    """Return a table that is not in memory, if its column names differ in more than case."""
     if _is("pyarrow", "RecordBatchReader", X):
         raise DataError("a reader of Arrow can be read once only: give reader.read_all(), or the dataset behind it")
     for (module, name), kind in _SOURCES.items():
@@ -379,7 +369,7 @@ def _read_all(source: _Source, names: list[str]) -> Any:
 
 
 class Declaration(Protocol):
-    """Declared columns of a table, such as :class:`privstats.Cells`, as readers of tables need them."""
+    """Declared columns of a table, such as :class:`privstats.Cells`."""
 
     @property
     def columns(self) -> Sequence[Any]:

@@ -1,7 +1,6 @@
 """Read one value as a number, a text or nothing.
 
-No function here knows a container, a column or another value. Public names are checked here too: a record's value
-matches a listed value where both read alike.
+No function here knows a container, a column or another value.
 """
 
 from __future__ import annotations
@@ -53,7 +52,7 @@ def reading(value: Any) -> Reading:
       value); ``true`` and ``false`` in any case are 1 and 0. ISO dates and intervals have one form: ``(0.0, 10.0]`` is
       ``(0, 10]``.
     - Dates are their ISO text, in UTC; any other single value is its text.
-    - A value that holds several values, a text of more than 1,024 characters, and a value whose methods fail are
+    - Several values in one, a text of more than 1,024 characters, and a value whose methods fail are
       :data:`UNREADABLE`, which equals no public value. Nothing is raised.
 
     Example:
@@ -68,7 +67,7 @@ def reading(value: Any) -> Reading:
 
 
 def word_of(value: Any) -> str:
-    """Return the word of :data:`MISSING` that a text is, in lower case; empty for a blank or any other value.
+    """Return the word of :data:`MISSING` that a text is, in lower case, or "".
 
     Example:
         >>> from privstats.intake.meaning import word_of
@@ -126,7 +125,7 @@ def of_number(value: Any) -> float | None:
 
 
 def _of_date(value: Any) -> Reading:
-    """Read a date or a span; pandas' through numpy's, which hold years that Python's do not."""
+    """Read a date or a span; numpy holds years that Python does not."""
     for name in ("to_datetime64", "to_timedelta64"):
         if hasattr(value, name):
             return reading(getattr(value, name)())
@@ -169,7 +168,7 @@ def _of_end(text: str) -> str:
 
 
 def _of_time(value: Any) -> str:
-    """Write a date, a time or a span in one form; numpy returns an integer beyond the year 9999."""
+    """Write a date, time or span in one form; numpy returns an integer beyond the year 9999."""
     if isinstance(value, timedelta):
         return f"{value // timedelta(microseconds=1)} us"
     if not isinstance(value, datetime):
@@ -193,7 +192,7 @@ def _of_numpys_time(value: np.datetime64 | np.timedelta64) -> str:
 
 
 def _is_nothing(value: Any) -> bool:
-    """Return whether a value differs from itself (NaT) or cannot be compared (pandas' NA)."""
+    """Return whether a value differs from itself or cannot be compared."""
     try:
         return bool(value != value)
     except TypeError:
@@ -232,9 +231,6 @@ def check_distinct(field: str, values: Sequence[Any], *, words: bool = False) ->
 
     These read as missing (unless ``words`` may be listed), read as another listed value, or contain a character lost in
     decoding.
-
-    Raises:
-        SchemaError: naming the first such value.
     """
     known: dict[Reading, Any] = {}
     for value in values:
@@ -269,6 +265,6 @@ def shown(value: object) -> str:
 
 
 def listed(names: list[str] | tuple[str, ...]) -> str:
-    """Return public names for a message: all of a few, the first of many."""
+    """Return public names for a message: the first of many."""
     first = ", ".join(map(repr, names[:_MOST_SHOWN]))
     return first if len(names) <= _MOST_SHOWN else f"{first} and {len(names) - _MOST_SHOWN} more"

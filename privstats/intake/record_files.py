@@ -27,10 +27,10 @@ class Records:
     """Features and their targets.
 
     Attributes:
-        X: ``(n, features)``; for declared columns their :class:`~privstats.intake.tables.Codes`.
+        X: ``(n, features)``, or :class:`~privstats.intake.tables.Codes` of declared columns.
         y: ``(n,)``; from an archive also ``(n, targets)``.
         names: names of X's columns; empty for an archive.
-        persons: each row's id, ``(n,)``, as in the file; None without a column of ids.
+        persons: each row's id, ``(n,)``, as in the file.
 
     Example:
         >>> from privstats.moments import Records
@@ -50,8 +50,7 @@ class Records:
         A record's part follows from its own features and the seed alone. So under add-remove a part keeps the promise
         of all records. Under replace-one a record may move to the other part: the promise holds where ``dp.joint_mu``
         of the noise is no larger under add-remove, as for class sums with usual shares. With a ``SitesSchema`` and a
-        share of .99 on N it is seven times as large; a party's folder refuses that split. Records of equal features are
-        in one part.
+        share of .99 on N it is seven times as large; a party's folder refuses that split.
 
         With ``persons`` a person's rows are in one part, by the seed and the id alone. A promise per person then holds
         under both adjacencies (docs/sensitivity.md, One person).
@@ -103,12 +102,11 @@ class RecordFile:
     Args:
         path: a CSV file, a Parquet file, or an npz file with ``X`` and ``y``.
         target: a table's target column; several as a tuple, in the plan's order.
-        split: share of the records held out of every sum, between 0 and 1, by ``seed`` and each record's features
-            alone; see :meth:`Records.split` for the promise. With ``persons`` a person's rows stay together.
+        split: share of records held out of every sum, between 0 and 1; :meth:`Records.split` has the promise.
         seed: fixes the split.
-        encoding: a CSV file's encoding, declared and never guessed, such as "cp1252".
+        encoding: a CSV file's encoding, never guessed, such as "cp1252".
         separator: one of ``, ; | :`` or a tab.
-        decimal: decimal mark, a point or a comma.
+        decimal: a point or a comma.
         kept_out: read exactly the held-out records, to score a head from the same split, seed and columns.
         persons: column of person ids, or in an npz file the array; it stays in this process.
 
@@ -144,7 +142,7 @@ class RecordFile:
 
     @property
     def targets(self) -> tuple[str, ...]:
-        """The target columns; empty where none is named."""
+        """The target columns."""
         return (self.target,) if isinstance(self.target, str) else self.target or ()
 
     @property
@@ -163,7 +161,6 @@ class RecordFile:
 
         Raises:
             DataError: it is no table with names.
-            MissingExtraError: a Parquet file needs pyarrow.
         """
         return tuple(table_file(Path(self.path), self.dialect).names)
 
@@ -172,10 +169,6 @@ class RecordFile:
 
         Args:
             names: columns in any case; None: all.
-
-        Raises:
-            DataError: the file cannot be read, or lacks a column.
-            MissingExtraError: a Parquet file needs pyarrow.
         """
         table = table_file(Path(self.path), self.dialect)
         wanted = table.names if names is None else present(self, table.names, names)
@@ -186,11 +179,8 @@ class RecordFile:
     ) -> Records:
         """Read what may be summed: all records, or those outside the split, or with ``kept_out`` those in it.
 
-        Every value is read by itself (``privstats.intake.meaning``).
-
         Args:
-            names: the plan's declared columns or ``feature_names``, in this order (``code_rows.columns_read``); None:
-                all columns but the target.
+            names: the plan's declared columns or ``feature_names``, in this order; None: all columns but the target.
             unreadable: treatment of a record with a text or a gap in a requested column: ``"refuse"`` the file; or
                 ``"leave out"``, for :func:`measure` to exclude: here such a value is NaN, and a target None. Pass
                 ``plan.unreadable``.
@@ -206,11 +196,7 @@ class RecordFile:
     def batches(
         self, names: Asked = None, *, unreadable: Literal["refuse", "leave out"] = "refuse"
     ) -> Iterator[tuple[Any, NDArray[Any]]]:
-        """Yield the records of :meth:`read` as batches of X and y, some thousand of a table at a time.
-
-        Memory does not grow with the file; an archive is one batch. Texts stay texts. Raises as :meth:`read` does, at
-        the record.
-        """
+        """Yield the records of :meth:`read` as batches of X and y; memory does not grow with a table."""
         if not self.is_table:
             records = self.read(names, unreadable=unreadable, texts=True)
             yield records.X, records.y
@@ -270,7 +256,7 @@ def _uniform_keys(X: NDArray[Any], seed: int) -> NDArray[np.float64]:
 
 
 def _readings(X: NDArray[Any]) -> NDArray[np.float64]:
-    """Return entries as float64, every non-finite one as the same NaN, whatever type the array has for other rows."""
+    """Return entries as float64, every non-finite one as the same NaN, whatever the array's type."""
     return read(X.reshape(-1)).numbers
 
 
@@ -288,7 +274,7 @@ def read_archive(path: str | os.PathLike[str], *wanted: str) -> Mapping[str, NDA
         wanted: sets of names, separated by spaces.
 
     Raises:
-        DataError: the file is missing, empty, no npz file or too large, or completes no set.
+        DataError: the file cannot be read, or completes no set.
     """
     require_file(Path(path))
     sets = " or ".join(", ".join(names.split()) for names in wanted)

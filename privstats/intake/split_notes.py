@@ -53,11 +53,11 @@ def note_split(file: RecordFile, plan: str, course: str, *, again: bool) -> bool
     """Note that a file is summed with its split; sums of all records leave no note.
 
     Args:
-        plan, course: digests of the plan, and of the course that it begins.
+        plan, course: digests of the plan, and of its course.
         again: whether sums under this plan may have left before, so that an earlier split still counts.
 
     Returns:
-        Whether the note exists now; False where nothing can be written next to the file.
+        Whether the note exists now; False where it cannot be written.
 
     Raises:
         DataError: the file at that path is no such note.
@@ -82,14 +82,13 @@ def require_same_split(file: RecordFile, plan: str | None, course: str | None) -
     A smaller share with the same seed holds out a subset, so it is allowed.
 
     Args:
-        file: the file, with the split to check.
         plan, course: digests that the head names, if any.
 
     Returns:
-        Whether a note confirms the split; False without a note.
+        Whether a note confirms the split.
 
     Raises:
-        DataError: the sums were over another split, or the file at the notes' path is no such note.
+        DataError: the sums were over another split, or the notes are invalid.
     """
     noted = [each for each in _read(file) if each.plan == plan or each.course == course]
     for each in noted:

@@ -29,19 +29,15 @@ class Table:
     """Columns of a file, every value as written.
 
     Attributes:
-        columns: values by the file's own column name, each ``(n,)``.
-        left_out: lines with a wrong number of fields, which are no records.
+        columns: by the file's own column name, each ``(n,)``.
+        left_out: lines with a wrong number of fields.
     """
 
     columns: Mapping[str, Any]
     left_out: int
 
     def values(self, name: str) -> Any:
-        """Return one column's values, by its name in any case.
-
-        Raises:
-            DataError: the table lacks it.
-        """
+        """Return one column's values, by its name in any case."""
         place = place_of(name, list(self.columns))
         if place is None:
             raise DataError(f"the table has no column {name!r}; name one that it has")
@@ -78,7 +74,7 @@ class Csv:
 
     @staticmethod
     def records(part: Mapping[str, list[Any]]) -> Mapping[str, list[Any]]:
-        """Return a part's lines that are records; a broken line is None throughout, which no field is."""
+        """Return a part's records; a broken line is None throughout, which no field is."""
         if all(None not in texts for texts in part.values()):
             return part
         return {name: [text for text in texts if text is not None] for name, texts in part.items()}
@@ -88,11 +84,7 @@ class Csv:
 class Parquet:
     """A Parquet file, or a folder of them.
 
-    Each file is read with its own types. A cast to the first file's types would let one of its records decide how all
-    others are read.
-
-    Attributes:
-        names: columns of any file, without pandas' index.
+    Each file is read with its own types: a cast would let one record decide how all others are read.
     """
 
     path: Path
@@ -149,7 +141,6 @@ class _ParquetFile:
         columns: column names without pandas' index.
         stored: names of everything stored.
         keys: values in folder names, such as ``year=2026``.
-        records: number of records.
     """
 
     path: Path
@@ -186,7 +177,7 @@ class _ParquetFile:
         return [name for name in columns if name in self.stored]
 
     def _part(self, table: Any, columns: Sequence[str]) -> dict[str, Any]:
-        """Return a table's columns; a column that the file lacks is missing in every record."""
+        """Return a table's columns; a missing one is missing in every record."""
         own = set(self._own(columns))
         return {
             name: array_of(table.column(name)) if name in own else np.full(table.num_rows, self.keys.get(name), object)

@@ -37,7 +37,7 @@ class Part:
     """Some records.
 
     Attributes:
-        X: ``(n, features)``; for declared columns their :class:`~privstats.intake.tables.Codes`.
+        X: ``(n, features)``, or :class:`~privstats.intake.tables.Codes` of declared columns.
         goals: targets, ``(n,)`` or ``(n, targets)``, as in the file; with gaps as read, None where missing.
         names: names of X's columns.
         persons: each record's id, as in the file.
@@ -53,14 +53,11 @@ def parts_of(file: RecordFile, asked: Asked, *, gaps: bool) -> Iterator[Part]:
     """Yield a table's records, some thousand at a time; at least one part, which may be empty.
 
     Args:
-        file: a CSV or Parquet file.
-        asked: what the plan reads.
         gaps: a gap is NaN, a missing target None, and a text stays as it is; else these are refused.
 
     Raises:
         DataError: the file cannot be read, or lacks a column.
         RecordError: without ``gaps``, texts or gaps in a requested column.
-        MissingExtraError: a Parquet file needs pyarrow.
     """
     table = table_file(Path(file.path), file.dialect)
     targets, persons = _targets(file, table.names), persons_column(file, table.names)
@@ -99,7 +96,6 @@ def persons_column(file: RecordFile, names: list[str]) -> str | None:
 
 
 def _column(file: RecordFile, names: list[str], name: str | None, lacks: str) -> str:
-    """Return a column's name as the header has it; ``lacks`` is the error's text."""
     place = None if name is None else place_of(name, names)
     if place is None:
         hint = other_separator(names, file.separator)
@@ -156,11 +152,7 @@ def _as_labels(values: Sequence[Any]) -> NDArray[Any]:
 
 
 def present(file: RecordFile, names: Sequence[str], wanted: Sequence[str]) -> list[str]:
-    """Return the plan's columns as the table's header has them.
-
-    Raises:
-        DataError: a column is missing.
-    """
+    """Return the plan's columns as the table's header has them."""
     places = places_in(wanted, names)
     if lacking := [name for name, place in zip(wanted, places, strict=True) if place is None]:
         raise DataError(

@@ -27,7 +27,7 @@ class Codes:
 
     Attributes:
         codes: float64 ``(n, J)``; NaN where nothing is given.
-        unread: by column, unreadable values, which count as missing; only those above 0.
+        unread: unreadable values by column, which count as missing.
     """
 
     def __init__(self, codes: NDArray[np.float64], unread: Mapping[str, int]) -> None:
@@ -55,7 +55,6 @@ class Table:
     """Records in one container, or one column of them.
 
     Attributes:
-        records: number of records.
         take: selects rows by index or slice.
         columns: returns the columns as the library holds them.
         select: selects columns by index.
@@ -68,10 +67,7 @@ class Table:
 
 
 def table_of(X: Any) -> Table:
-    """Return the table of a container of records in memory, or of one column of them.
-
-    Raises:
-        DataError: the container has no rows to select.
+    """Return the table of a container of records, or of one column.
 
     Example:
         >>> table = table_of({"age": [40, 50], "sex": ["f", "m"]})
@@ -118,7 +114,7 @@ def has_order(column: Any) -> bool:
 
 
 def names_of_columns(X: Any) -> list[Any] | None:
-    """Return the column names of a frame or a mapping; None for any other object.
+    """Return a frame's or mapping's column names; None for any other object.
 
     Raises:
         DataError: it holds synthetic rows.
@@ -160,10 +156,7 @@ _TYPES_OF_NUMBERS = frozenset(
 def ordered_columns(X: Any, names: tuple[str, ...] | None, *, gaps: bool = False) -> Any:
     """Return a frame's columns in the order of ``names``, ``(n, len(names))``; anything else unchanged.
 
-    Columns without names (0, 1, 2, ... in order) keep their order.
-
     Args:
-        names: the schema's ``feature_names``.
         gaps: keep texts, in :class:`ReadRows`, and turn gaps into NaN; else texts are refused.
 
     Raises:
@@ -198,13 +191,7 @@ def ordered_columns(X: Any, names: tuple[str, ...] | None, *, gaps: bool = False
 
 
 class ReadRows:
-    """Rows of columns already read, at least one of which holds a text.
-
-    Attributes:
-        readings: each column's readings.
-        shape: ``(n, columns)``.
-        dtype: object.
-    """
+    """Rows of columns already read, at least one of which holds a text."""
 
     dtype = np.dtype(object)
 
@@ -230,9 +217,6 @@ def of_list(rows: Sequence[Any]) -> NDArray[Any]:
     """Return a list as an array: of numbers where all entries are numbers, else of unchanged objects.
 
     numpy alone would convert all entries to one type, which changes a float32 next to a text.
-
-    Raises:
-        ValueError: its rows have different lengths.
     """
     if (plain := plain_numbers(rows)) is not None:
         return plain
@@ -246,7 +230,7 @@ def of_list(rows: Sequence[Any]) -> NDArray[Any]:
 
 
 def rectangle(rows: Sequence[Any], width: int) -> NDArray[Any]:
-    """Return lists as an array, of numbers where all are, else of objects; a row of another length is all None."""
+    """Return lists as an array, of numbers where possible; a row of another length is None throughout."""
     plain = plain_numbers(rows)
     if plain is not None and (plain.shape == (len(rows), width) or (width == 1 and plain.shape == (len(rows),))):
         return plain.reshape(len(rows), width)
@@ -264,7 +248,7 @@ def rectangle(rows: Sequence[Any], width: int) -> NDArray[Any]:
 
 
 def plain_numbers(rows: Sequence[Any]) -> NDArray[Any] | None:
-    """Return lists as numpy reads them, where all are numbers and of one length."""
+    """Return lists as numpy reads them, if all are numbers of one shape."""
     kinds = set(map(type, rows))
     if not kinds <= _NUMBERS:
         kinds = set()
@@ -283,7 +267,7 @@ def plain_numbers(rows: Sequence[Any]) -> NDArray[Any] | None:
 
 
 def row_entries(row: Any) -> Sequence[Any] | None:
-    """Return the entries of a row that is a list or a one-dimensional array."""
+    """Return the entries of a list or a one-dimensional array."""
     try:
         if is_list(row):
             return list(row) if isinstance(row, list | tuple) else row  # a class may have methods of its own

@@ -1,7 +1,7 @@
 """Sum records exactly in host memory, tile by tile.
 
-Memory is one chunk and the result, for any number of records. Each accumulator belongs to one ``measure`` call. A ridge
-record's fold is a hash of the record: folds by position would move every later record when one is removed.
+Memory is one chunk and the result. A ridge record's fold is a hash of the record: folds by position would move every
+later record when one is removed.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _GROUPED_CHUNK = 64 << 20, 1 << 17  # with S, so that a chunk holds enough rows 
 
 
 def chunk_rows(schema: RecordSchema) -> int:
-    """Return the rows per chunk, 64 to 131,072 within a fixed memory, all summed exactly in float64."""
+    """Return the rows per chunk, 64 to 131,072, few enough to sum exactly in float64."""
     size, most = _GROUPED_CHUNK if "S" in schema.statistics else _CHUNK
     return min(max(64, size // (8 * schema.features)), most, exact_rows(schema.bound))
 
@@ -53,11 +53,7 @@ class CpuAccumulator:
         self._norm_counts = norm_histogram(np.empty(0), 1)
 
     def add(self, rows: NDArray[Any], targets: NDArray[Any]) -> None:
-        """Add raw rows and their labels or targets.
-
-        Raises:
-            DataError: an entry is NaN or infinite.
-        """
+        """Add raw rows and their labels or targets."""
         if self._schema.transform:
             rows = behind(self._schema, rows, self._grid)
         taken = 0
@@ -69,7 +65,7 @@ class CpuAccumulator:
                 self._flush()
 
     def moments(self) -> Moments:
-        """Return the exact moments; the accumulator cannot be used again."""
+        """Return the exact moments and end the accumulator."""
         self._flush()
         counts, beside = tuple(self._norm_counts.tolist()), self._targets_clipped
         report = ClipReport(sum(counts), self._clipped, beside, counts, self._energy, self._schema.features)
@@ -96,7 +92,7 @@ class CpuAccumulator:
 
 
 class SparseAccumulator:
-    """Sums sparse rows by products of their entries. No transform maps these rows."""
+    """Sums sparse rows by products of their entries, without a transform."""
 
     def __init__(self, schema: RecordSchema) -> None:
         self._schema = schema
@@ -105,11 +101,7 @@ class SparseAccumulator:
         self._report = no_records(schema.features)
 
     def add(self, rows: csr_array, targets: NDArray[Any]) -> None:
-        """Add raw rows and their labels or targets, at most ``exact_rows(schema.bound)``.
-
-        Raises:
-            DataError: an entry is NaN or infinite.
-        """
+        """Add at most ``exact_rows(schema.bound)`` raw rows."""
         schema = self._schema
         grid, result = quantized(feature_grid(schema), rows)
         targets, beside = self._kind.whole(schema, targets)
@@ -118,21 +110,13 @@ class SparseAccumulator:
         self._sums.add(grid, targets)
 
     def moments(self) -> Moments:
-        """Return the exact moments; the accumulator cannot be used again."""
+        """Return the exact moments and end the accumulator."""
         moments: Moments = self._sums.moments(self._report)
         return moments
 
 
 @dataclass(frozen=True)
 class _Kind:
-    """A kind of plain sums over records.
-
-    Attributes:
-        sums: builds the sums from a schema.
-        empty: allocates memory for n labels or targets.
-        whole: returns labels, or targets on their grid, and the number clipped.
-    """
-
     sums: Callable[[Any], Any]
     empty: Callable[[Any, int], NDArray[Any]]
     whole: Callable[[Any, NDArray[Any]], tuple[NDArray[Any], int]]
@@ -152,11 +136,7 @@ _KINDS: Mapping[str, _Kind] = {
 
 
 def measured(schema: RecordSchema, X: Any, y: Any, progress: bool = False) -> Moments:
-    """Return the exact moments of records, as ``measure`` describes them.
-
-    Raises:
-        DataError: records do not fit the schema.
-    """
+    """Return the exact moments of records."""
     parts = tiles_of_batches(schema, X) if y is None else tiles(schema, X, y, sparse=True)
     if getattr(schema, "missing", None) is not None:  # which few plans have
         parts = (observed(schema, *part) for part in parts)
@@ -175,7 +155,6 @@ def measured(schema: RecordSchema, X: Any, y: Any, progress: bool = False) -> Mo
 
 
 def _counted(schema: RecordSchema) -> type[Any] | None:
-    """Return the accumulator of declared columns, where counting sums them."""
     if cells_of(schema) is None:
         return None
     from privstats.moments.cell_sums import CellAccumulator, sums_by_cells
@@ -192,11 +171,11 @@ def _accumulator_of(rows: Any) -> type[Any]:
 
 
 def observed(schema: RecordSchema, rows: Any, targets: Any) -> tuple[Any, Any]:
-    """Return the rows and targets of records with a target; all, unless the schema excludes those without.
+    """Return the rows and targets of records with a target, or all where the schema excludes none.
 
     Args:
-        rows: numpy, sparse, or a tensor, of ``(n, inputs)``.
-        targets: ``(n,)`` or ``(n, 1)``; NaN or infinite where one is missing.
+        rows: numpy, sparse, or a tensor, ``(n, inputs)``.
+        targets: ``(n,)`` or ``(n, 1)``; NaN or infinite where missing.
 
     Raises:
         RecordError: a row without a target is unreadable, which is refused as with a target.
@@ -210,7 +189,7 @@ def observed(schema: RecordSchema, rows: Any, targets: Any) -> tuple[Any, Any]:
 
 
 def seen_in(schema: RecordSchema, targets: Any) -> NDArray[np.bool_]:
-    """Return which records count by their targets, ``(n,)``: those with one, where the schema excludes others."""
+    """Return which records count by their targets, ``(n,)``."""
     if not isinstance(schema, RidgeSchema) or schema.missing is None:
         return np.ones(len(targets), np.bool_)
     with np.errstate(over="ignore"):
@@ -230,11 +209,7 @@ _POWERS = {"A": 1, "D": 2, "T": 3, "F": 4}
 
 
 def terms_on_grid(schema: RecordSchema, X: Any, y: Any, *_: Any) -> RecordTerms:
-    """Return each record's contribution, from any container; all dense rows are in memory at once.
-
-    Raises:
-        DataError: records do not fit the schema.
-    """
+    """Return each record's contribution; all dense rows are in memory at once."""
     read: Any = replace(schema, statistics="NA") if isinstance(schema, ClassSchema) else schema  # S would sort rows
     collected, seen = _Collected(), []
     accumulator = CpuAccumulator(read, collected)
@@ -250,8 +225,6 @@ def terms_on_grid(schema: RecordSchema, X: Any, y: Any, *_: Any) -> RecordTerms:
 
 
 class _Collected:
-    """Collects grid vectors with their labels or targets, in place of sums."""
-
     def __init__(self) -> None:
         self.rows: list[Any] = []
         self.beside: list[Any] = []

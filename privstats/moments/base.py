@@ -1,7 +1,4 @@
-"""Define the two containers of sums from which every kind of moments derives: exact integers, and real units.
-
-A kind is two frozen dataclasses with a field per statistic of its schema.
-"""
+"""Define the containers of sums from which every kind of moments derives: exact integers, and real units."""
 
 from __future__ import annotations
 
@@ -26,7 +23,7 @@ def require_room(records: int, bound: int) -> None:
 
 
 def readonly_array(array: Any, dtype: DTypeLike) -> Any:
-    """Return a read-only view of ``array`` as ``dtype``; a plain number for an array without axes."""
+    """Return a read-only view of ``array`` as ``dtype``, or a plain number."""
     if array is None:
         return None
     view = np.asarray(array, dtype).view()
@@ -46,7 +43,7 @@ def place_of(index: object) -> int:
 
 
 class RealMoments:
-    """Sums in real units, float64, with or without noise; each kind is a dataclass whose only fields are sums."""
+    """Sums in real units, float64, with or without noise."""
 
     def __post_init__(self) -> None:
         for name in _names(self):
@@ -69,11 +66,8 @@ class RealMoments:
 class Moments(ABC):
     """Exact integer sums of one party's records, frozen, int64.
 
-    The sum of the moments of two sets of records equals the moments of both sets together, bit for bit, except in a
-    kind whose sums belong to one party.
-
-    Attributes:
-        schema: what was measured.
+    Moments of two sets of records add up to those of both together, bit for bit, except in a kind whose sums belong to
+    one party.
 
     Raises:
         DataError: a sum is missing or has another shape, or a count is negative.
@@ -111,7 +105,7 @@ class Moments(ABC):
 
     @classmethod
     def of_sums(cls, schema: Schema, sums: Mapping[str, Any], **beside: Any) -> Self:
-        """Build from exact sums by letter, blocks first, and further facts by name."""
+        """Build from exact sums by letter, blocks first, and further facts."""
         build: Any = cls
         moments: Self = build(schema, **{cls.prefix + letter: array for letter, array in sums.items()}, **beside)
         return moments
@@ -131,11 +125,11 @@ class Moments(ABC):
         """Return these sums in real units, float64."""
 
     def for_client(self, index: int | None) -> Moments:  # noqa: ARG002  kinds read it
-        """Return the moments that the client at this roster index sends; a kind may assign indices to groups."""
+        """Return the moments that the client at this roster index sends."""
         return self
 
     def sums(self, row: Statistic) -> NDArray[np.int64]:
-        """Return one statistic's exact sums, blocks first, as sent."""
+        """Return one statistic's exact sums, blocks first."""
         return np.asarray(getattr(self, self.prefix + row.letter), np.int64)
 
     def wire(self) -> dict[str, Any]:
@@ -148,8 +142,7 @@ class Moments(ABC):
         """Add moments of two sets of records.
 
         Raises:
-            DataError: the schemas or published values differ, or the totals could reach 2**63. Where a record count is
-                unknown, the sums themselves are checked.
+            DataError: schemas or published values differ, or totals could reach 2**63.
         """
         if type(other) is not type(self):
             return NotImplemented
@@ -165,7 +158,7 @@ class Moments(ABC):
         return self.of_sums(self.schema, sums, **beside)
 
     def _reach(self) -> int:
-        """Return the largest absolute value of any total over blocks, exact for any arrays."""
+        """Return the largest absolute value of any total over blocks."""
         sizes = self.schema.sizes
         arrays = (self.sums(row).reshape(row.blocks(sizes), -1) for row in self.schema.sent)
         return max(sum(max(int(block.max()), -int(block.min())) for block in array) for array in arrays)
@@ -180,7 +173,7 @@ class Moments(ABC):
         return same and all(_equal(self.sums(row), other.sums(row)) for row in self.schema.sent)
 
     def __repr__(self) -> str:
-        """Show the schema's public fields and no sum, because a repr ends up in logs."""
+        """Show no sum, because a repr ends up in logs."""
         shown = ", ".join(f"{name}={getattr(self.schema, name)!r}" for name in self.shown)
         return f"{type(self).__name__}({shown})"
 
@@ -198,10 +191,9 @@ def containers(
     """Return the containers ``<kind>Moments`` and ``Real<kind>Moments`` of a kind that holds only its sums.
 
     Args:
-        schema: the class of its schemas.
         table: its statistics, each of which becomes a field.
         shown: public fields of the schema that a repr shows.
-        beside: further facts, out of ``records``, ``clip_report`` and ``published``.
+        beside: any of ``records``, ``clip_report`` and ``published``.
 
     Example:
         >>> from privstats.moments.base import containers
@@ -227,7 +219,7 @@ def containers(
 
 
 def in_real_units(kind: str, schema: type[Schema], letters: str, optional: str = "") -> Any:
-    """Return the container ``Real<kind>Moments``; optional letters are None where they are not sent."""
+    """Return the container ``Real<kind>Moments``; optional letters may be None."""
     rows: list[Any] = [*((s, Any) for s in letters), *((s, Any, None) for s in optional)]
     members = {"__module__": schema.__module__, "__doc__": "Sums in real units, float64, with noise or without."}
     return make_dataclass(f"Real{kind}Moments", rows, bases=(RealMoments,), namespace=members, frozen=True, eq=False)
@@ -242,7 +234,6 @@ def _equal(left: Any, right: Any) -> bool:
 
 
 def _both(name: str, left: Any, right: Any) -> Any:
-    """Combine a further fact of two parts; counts that may be unknown are added."""
     if name != "published":
         return None if left is None or right is None else left + right
     values = {left, right} - {""}

@@ -1,7 +1,7 @@
 """Sum rows of cells by counting how often pairs of cells occur together.
 
-With one-hot rows H and all columns' public tables in S, the sums of :class:`~privstats.Cells` are B = S' (H'H) S. H'H
-is J (J - 1) / 2 integer counts a record, and the result equals the dense sums bit for bit.
+With one-hot rows H and all columns' public tables in S, the sums of :class:`~privstats.Cells` are B = S' (H'H) S:
+integer counts, equal to the dense sums bit for bit.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _MOST_PAIRS = 1 << 25  # counts in memory at once
 
 
 def sums_by_cells(schema: Schema) -> bool:
-    """Return whether counting sums the schema's records: classes of cells alone, on integer grid steps."""
+    """Return whether counting sums the schema's records."""
     cells = cells_of(schema)
     if not isinstance(schema, ClassSchema) or cells is None or len(schema.transform) > 1:
         return False
@@ -75,7 +75,7 @@ class CellAccumulator:
         self._norm_counts += norm_histogram(np.sqrt(squares), self._schema.steps)
 
     def moments(self) -> Moments:
-        """Return the exact moments of everything added."""
+        """Return the exact moments."""
         report = ClipReport(
             records=self._records,
             clipped=0,
@@ -97,7 +97,7 @@ class CellAccumulator:
         return moments
 
     def _second(self) -> NDArray[np.int64]:
-        """Return S' (H'H) S by blocks of columns; a column's own block of H'H is diagonal."""
+        """Return S' (H'H) S by blocks of columns."""
         out = np.zeros((self._blocks, self._schema.features, self._schema.features), np.int64)
         at = self._cells.blocks
         for j, table in enumerate(self._tables):
@@ -118,5 +118,4 @@ def _cells(schema: ClassSchema) -> Cells:
 
 
 def _counted(first: NDArray[np.intp], second: NDArray[np.intp], shape: tuple[int, int]) -> NDArray[np.int64]:
-    """Count how often each pair of cells occurs together."""
     return np.bincount(first * shape[-1] + second, minlength=shape[0] * shape[1]).reshape(shape)

@@ -1,7 +1,6 @@
 """Assign each value of a column to a cell, and count values beyond the edges of bins.
 
-A value's cell follows from that value and public declarations, never from its column's type or another record. Reports
-stay with the data holder.
+A value's cell follows from that value and public declarations, never from its column's type or another record.
 """
 
 from __future__ import annotations
@@ -27,10 +26,9 @@ _MANY = 0.1
 
 @dataclass(frozen=True)
 class Beyond:
-    """How many of one binned variable's values lie beyond an outer edge.
+    """How many of one binned variable's values are beyond an outer edge.
 
     Attributes:
-        name: the variable's name.
         numbers: values that are numbers.
         below, above: numbers below the first edge, above the last.
 
@@ -54,8 +52,8 @@ class EdgeReport:
     """Number of values beyond the outer edges of their bins, by variable. It stays with the client.
 
     Attributes:
-        beyond: one entry per binned variable, in the schema's order.
-        expected: each variable's ``open``; any choice but "both" silences the remark.
+        beyond: one entry per binned variable.
+        expected: each variable's ``open``; only "both" warrants a remark.
 
     Example:
         >>> schema = ps.CountSchema((ps.Bins("months", (0, 6, 12)),), (("months",),))
@@ -69,7 +67,7 @@ class EdgeReport:
 
     @classmethod
     def of(cls, schema: CountSchema, numbers: Mapping[str, NDArray[np.float64]]) -> Self:
-        """Report on the values of every binned variable; NaN is no number."""
+        """Count the values of every binned variable; NaN is no number."""
         result = []
         bins = [variable for variable in schema.variables if isinstance(variable, Bins)]
         for variable in bins:
@@ -91,7 +89,7 @@ class EdgeReport:
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """Warnings for the data holder: one per variable with more than a tenth of its values beyond the edges.
+        """Warnings for the data holder: variables with more than a tenth of their values beyond the edges.
 
         They hold exact shares, so they belong in no release, log or message.
         """
@@ -106,7 +104,7 @@ class EdgeReport:
 
 
 def beyond(variable: Any, numbers: NDArray[np.float64]) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Return which values are below the first edge and which above the last; values on an edge are inside."""
+    """Return which values are below the first edge and which above the last."""
     edges = np.array(variable.edges)
     read = alike(numbers, edges)
     return read < edges[0], read > edges[-1]
@@ -116,11 +114,7 @@ _OPENED = {"above": "above alone", "below": "below alone", "none": "nowhere"}
 
 
 def readings_of(X: Any, names: list[str]) -> dict[str, Readings]:
-    """Read columns of a DataFrame, of a mapping, or of an array that has them in this order.
-
-    Raises:
-        DataError: a column is missing, or columns have different lengths.
-    """
+    """Read columns of a DataFrame, a mapping, or an array with these columns."""
     columns = _columns(X, names)
     for name, column in columns.items():
         if getattr(column, "ndim", 1) != 1:
@@ -149,7 +143,7 @@ def _columns(X: Any, names: list[str]) -> dict[str, Any]:
 
 
 def cells_in(variable: Any, column: Readings) -> NDArray[np.intp]:
-    """Return the cell of every value of a column; -1 where it has none."""
+    """Return each value's cell; -1 without one."""
     if isinstance(variable, Categories):
         cells = Listed.of(variable.values).places_of(column)
         if variable.other:
@@ -172,11 +166,7 @@ def _bins(variable: Any, column: Readings) -> NDArray[np.intp]:
 
 
 def require_cells(variable: Any, column: Readings, cells: NDArray[np.intp]) -> None:
-    """Refuse values without a cell, and name what their variable lacks.
-
-    Raises:
-        RecordError: a value has no cell.
-    """
+    """Refuse values without a cell, and name what their variable lacks."""
     if (cells >= 0).all():
         return
     if column.missing.any() and not variable.missing:

@@ -1,6 +1,6 @@
 """Report the clip on a client's own records, and warn the data holder.
 
-Reports are computed from private data and never sent. They add up like their moments.
+Reports are computed from private data and never sent.
 """
 
 from __future__ import annotations
@@ -39,7 +39,6 @@ class ClipReport:
     """Number of clipped records, their norms, and the fineness of the grid. Stays with the client.
 
     Attributes:
-        records: records measured.
         clipped: records with features longer than the clip norm.
         targets_clipped: records with a target longer than its bound.
         norm_counts: records per bin of norm over clip norm, 16 bins per octave.
@@ -74,7 +73,7 @@ class ClipReport:
 
     @property
     def fraction_clipped(self) -> float:
-        """Share of records with shortened features, 0 to 1 (0 without records)."""
+        """Share of records with shortened features, 0 to 1."""
         return self.clipped / self.records if self.records else 0.0
 
     @property
@@ -83,9 +82,9 @@ class ClipReport:
         return self.targets_clipped / self.records if self.records else 0.0
 
     def norm_quantiles(self, at: Sequence[float] = (0.05, 0.25, 0.5, 0.75, 0.95, 1.0)) -> tuple[float, ...]:
-        """Return quantiles of the norms before the clip, in clip norms, to 5 per cent (upper edges of the bins).
+        """Return quantiles of the norms before the clip, in clip norms, to 5 per cent.
 
-        NaN without records; infinity for norms beyond 2**12 clip norms.
+        NaN without records; infinity beyond 2**12 clip norms.
         """
         if not self.records:
             return tuple(math.nan for _ in at)
@@ -115,7 +114,7 @@ class ClipReport:
 
     @property
     def resolution(self) -> float:
-        """Grid steps in the root mean square entry of the clipped features: below about 2 the grid loses accuracy."""
+        """Grid steps in the clipped features' root mean square entry: below about 2 the grid loses accuracy."""
         return math.sqrt(self.energy / (self.records * self.features)) if self.records else 0.0
 
 
@@ -131,7 +130,7 @@ def no_records(features: int) -> ClipReport:
 def norm_histogram(norms: NDArray[np.float64], radius: int) -> NDArray[np.int64]:
     """Count norms in grid steps per bin of :attr:`ClipReport.norm_counts`.
 
-    A number's exponent and six leading bits of its mantissa leave at most one edge undecided.
+    A number's leading bits leave at most one edge undecided.
     """
     scaled = norms / radius
     cell = _cells(scaled)
@@ -142,7 +141,6 @@ def norm_histogram(norms: NDArray[np.float64], radius: int) -> NDArray[np.int64]
 
 
 def _cells(numbers: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Return the exponent and the first six bits of the mantissa, as one integer."""
     return numbers.view(np.int64) >> np.int64(46)
 
 
@@ -174,8 +172,6 @@ def warn_of_excluded(moments: Moments, left_out: LeftOut, unnamed: int) -> None:
 
 def remarks_on(*moments: Moments) -> tuple[str, ...]:
     """Return the warnings for the data holder on clips and edges, over all of these moments.
-
-    Empty for statistics of total parties: no bound relies on the length of their rows.
 
     Example:
         >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)

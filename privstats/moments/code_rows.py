@@ -21,28 +21,24 @@ if TYPE_CHECKING:
 
 
 def cells_of(schema: Schema) -> Cells | None:
-    """Return the column declaration of a schema that reads a table."""
+    """Return the columns that a schema declares, if any."""
     first: Any = schema.transform[0] if schema.transform else None
     return first if first is not None and first.reads_cells else None
 
 
 def levels_of(schema: Schema) -> Levels | None:
-    """Return the declaration of texts that count as 0 and 1."""
+    """Return the declared texts that count as 0 and 1, if any."""
     first: Any = schema.transform[0] if schema.transform else None
     return first if first is not None and first.kind == "levels" else None
 
 
 def columns_read(schema: Schema) -> Cells | tuple[str, ...] | None:
-    """Return the columns that a file reader should read: declared columns, feature names, or None for all."""
+    """Return the declared columns or feature names to read from a file; None for all."""
     return cells_of(schema) or schema.feature_names
 
 
 def behind(schema: Schema, rows: NDArray[Any], grid: Grid) -> NDArray[np.float64]:
-    """Apply the public maps to rows, in float64; codes may be NaN, features may not.
-
-    Raises:
-        RecordError: a feature is NaN or infinite.
-    """
+    """Apply the public maps to rows, in float64; codes may be NaN, features may not."""
     with np.errstate(over="ignore"):
         wide = rows.astype(np.float64)
     if cells_of(schema) is None:
@@ -54,14 +50,11 @@ class CodeRows:
     """Records of a table as rows of codes, read a window at a time.
 
     Args:
-        cells: the declaration.
         source: a list of the declared columns; rows of an array with these columns; or :class:`Codes`.
-        unread: counts unreadable values by column.
         refuse: whether an unreadable value is refused.
 
     Attributes:
         shape: ``(n, J)``.
-        dtype: float64.
         unread: unreadable values so far, by column.
     """
 
@@ -79,11 +72,6 @@ class CodeRows:
         return self.shape[0]
 
     def __getitem__(self, where: slice) -> NDArray[np.float64]:
-        """Return some records' codes.
-
-        Raises:
-            RecordError: an unreadable value, where these are refused.
-        """
         if isinstance(self._source, Codes):
             return self._source.codes[where]
         start, stop, _ = where.indices(self.shape[0])

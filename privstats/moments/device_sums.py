@@ -62,7 +62,7 @@ class DeviceAccumulator:
             self._add(torch, rows[part].to(self._device, torch.float64), targets[part])
 
     def moments(self) -> Moments:
-        """Return the exact moments of everything added."""
+        """Return the exact moments."""
         report = ClipReport(
             records=self._records,
             clipped=self._clipped,
@@ -117,7 +117,7 @@ class DeviceAccumulator:
                 totals["S"][label] += gram(torch, grid[members], limbs=self._limbs)
 
     def add_folds(self, torch: Any, grid: Any, targets: Any) -> None:
-        """Add grid vectors and their targets, fold by fold."""
+        """Add grid vectors and their targets by fold."""
         schema: Any = self._schema
         wide = targets.to(torch.float64)
         b, _, clipped = quantize_tensor(torch, target_grid(schema), wide[:, None] if wide.ndim == 1 else wide)
@@ -133,13 +133,6 @@ class DeviceAccumulator:
 
 @dataclass(frozen=True)
 class _Kind:
-    """A kind of plain sums over records.
-
-    Attributes:
-        letters: the statistics that a device sums.
-        add: adds grid vectors and their labels or targets.
-    """
-
     letters: str
     add: Callable[[DeviceAccumulator, Any, Any, Any], None]
 
@@ -161,9 +154,6 @@ def quantize_tensor(torch: Any, grid: Grid, rows: Any) -> tuple[Any, Any, int]:
     """Return grid vectors of float64 ``rows``, their norms before the clip in grid steps, and the number clipped.
 
     The bits equal those of :meth:`privstats.moments.grid.Grid.quantize`.
-
-    Raises:
-        DataError: an entry is NaN or infinite.
     """
     _require_finite(torch, grid, rows)
     out = torch.round((rows.clamp(min=0.0) if grid.nonnegative else rows) * grid.scale)
@@ -184,9 +174,6 @@ def _require_finite(torch: Any, grid: Grid, rows: Any) -> None:
 def prefers_limbs(torch: Any, device: Any, grid_bits: int) -> bool:
     """Return whether products of limbs are exact on this grid and faster on this device.
 
-    Args:
-        grid_bits: entries are at most 2**grid_bits.
-
     Example:
         >>> import torch
         >>> from privstats.moments.device_sums import prefers_limbs
@@ -205,9 +192,6 @@ def gram(torch: Any, rows: Any, *, limbs: bool) -> Any:
     Args:
         rows: integers as float64 ``(n, d)``; squared norms sum to at most 2**53; for limbs, entries of at most 2**13.
         limbs: whether to multiply 8-bit numbers.
-
-    Raises:
-        PrivstatsError: the device's 8-bit products are wrong.
 
     Example:
         >>> import torch
@@ -232,7 +216,7 @@ def gram(torch: Any, rows: Any, *, limbs: bool) -> Any:
 
 
 def _require_right(torch: Any, rows: Any, gram: Any) -> None:
-    """Raise where X'X v is not X'(X v); its entries are below 2**45 sqrt(d), exact in float64 up to 2**16 columns."""
+    """Raise where X'X v is not X'(X v): entries below 2**45 sqrt(d) are exact in float64 up to 2**16 columns."""
     vector = torch.from_numpy(1 + (key_weights(rows.shape[1]) >> 40 & 1)).to(rows.device)
     expected = rows.T @ (rows @ vector.to(torch.float64))
     if not torch.equal((gram * vector).sum(dim=1), expected.to(torch.int64)):
@@ -243,7 +227,7 @@ def _require_right(torch: Any, rows: Any, gram: Any) -> None:
 
 
 def _limbs(torch: Any, rows: Any) -> tuple[Any, Any]:
-    """Return h and l of ``x = 128 h + l``, int8, as ``(columns, rows)`` zero-padded to the sizes that products need."""
+    """Return h and l of ``x = 128 h + l`` as zero-padded int8 ``(columns, rows)``."""
     n, d = rows.shape
     size = max(_LEAST, -(-d // _EIGHT) * _EIGHT), max(_EIGHT, -(-n // _EIGHT) * _EIGHT)
     limbs = torch.zeros(size, dtype=torch.float32, device=rows.device)

@@ -23,10 +23,8 @@ if TYPE_CHECKING:
 def records_in(file: RecordFile, schema: Schema, unreadable: Unreadable, *, whole: bool = False) -> tuple[Any, Any]:
     """Return X and y of a file: batches without y, or all at once where the schema or ``whole`` needs it.
 
-    A schema that reads a table by name gets its columns, and no target.
-
     Raises:
-        DataError: the file cannot be read, lacks a column of the plan, or is split where nothing is predicted.
+        DataError: the file cannot be read, lacks a column, or is split where nothing is predicted.
         RecordError: a record cannot be read; never with ``unreadable="leave out"``.
     """
     kind = kind_of(schema)
@@ -54,7 +52,7 @@ def persons_in(file: RecordFile, schema: Schema, unreadable: Unreadable) -> tupl
     """Return X, y and person ids of a file, all records at once.
 
     Raises:
-        DataError: no column of ids is named; and as for :func:`records_in`.
+        DataError: no id column is named, or as for :func:`records_in`.
     """
     if file.persons is None:
         raise DataError("the plan promises persons: name the column of person ids with --persons (in Python persons=)")

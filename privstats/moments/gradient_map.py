@@ -1,8 +1,7 @@
 """Map grid rows and published integers to a round's integers u, r and kappa, with identical bits everywhere.
 
-Products are of integers below 2**53; every other operation is one IEEE operation per entry. Batch, order and BLAS
-therefore change no bit. For every record and all admitted values the results are within their norms, and nothing is
-raised.
+Products are of integers below 2**53; every other operation is one IEEE operation per entry. The results are within
+their norms for every record and all admitted values; nothing is raised.
 """
 
 from __future__ import annotations
@@ -53,7 +52,7 @@ class Mapped:
 
     Attributes:
         rows: u, ``(n, k)``, of norm at most 2**f.
-        residuals: r, ``(n, C)``, of norm at most 2**f; zero where a norm would be exceeded.
+        residuals: r, ``(n, C)``, of norm at most 2**f.
         kappa: ``(n,)``, 0 to 2**f.
     """
 
@@ -68,8 +67,8 @@ class MappedRows:
 
     Attributes:
         unit: u, ``(n, k)``.
-        grid: grid vectors, ``(n, d)``, where the round reads them.
-        fine: which records are finite, ``(n,)``; the others are zero.
+        grid: grid vectors, ``(n, d)``, where needed.
+        fine: which records are finite, ``(n,)``; others are zero.
     """
 
     unit: Whole
@@ -78,13 +77,7 @@ class MappedRows:
 
 
 def softmax_of_units(schema: GradientSchema, unit: Whole, labels: NDArray[np.intp], W: Values) -> Mapped:
-    """Compute a softmax round.
-
-    Args:
-        unit: :func:`unit_rows` of the published M, ``(n, d + 1)``.
-        labels: ``(n,)``, 0..C-1.
-        W: published.
-    """
+    """Compute a softmax round from :func:`unit_rows` ``(n, d + 1)``, labels ``(n,)`` and the published W."""
     r, square = residuals_of(unit @ W.floats.T, W.exponent + schema.grid_bits, labels)
     one = float(1 << PROBABILITY_BITS)
     clip = float(round(schema.residual_norm * one))
@@ -114,7 +107,7 @@ def residual_of_units(
     """Compute a regression round.
 
     Args:
-        unit: :func:`short_rows` of the published M, ``(n, d)``.
+        unit: :func:`short_rows`, ``(n, d)``.
         rows: grid vectors ``(n, d)`` of norm at most 2**16.
         targets: on their grid, ``(n, 1)``, at most 2**16.
         values: published w and c.
@@ -128,12 +121,7 @@ def residual_of_units(
 
 
 def shortened(rows: Whole, step: float, exponent: int, steps: int) -> tuple[Whole, NDArray[np.float64]]:
-    """Return ``rows * step * 2**-exponent`` shortened to norm 1, in ``steps`` per 1, truncated toward zero.
-
-    Args:
-        rows: integers, ``(n, k)``.
-        step: above 0.
-        steps: maximum norm of a result's row.
+    """Shorten ``rows * step * 2**-exponent`` to norm 1, in ``steps`` per 1, truncated toward zero.
 
     Returns:
         Integers ``(n, k)``, and each row's factor, ``(n,)``, at most 1.
@@ -149,7 +137,7 @@ def shortened(rows: Whole, step: float, exponent: int, steps: int) -> tuple[Whol
 
 
 def _cut(z: Whole) -> NDArray[np.intc]:
-    """Truncate rows toward zero in place, so that their squared norms are exact; return the number of bits removed."""
+    """Truncate rows in place, so that squared norms are exact; return the number of bits removed."""
     bits = limb_bits(z.shape[1])
     _, sizes = np.frexp(np.maximum(z.max(axis=1, initial=0.0), -z.min(axis=1, initial=0.0)))
     exponents = np.maximum(sizes - bits, 0)
@@ -183,7 +171,7 @@ def probabilities(logits: Whole, exponent: int) -> Whole:
 
 
 def exponentials(logits: Whole, exponent: int) -> Whole:
-    """Return floor(2**40 exp(l - max l)), l = logits * 2**-exponent, by a polynomial of single sums and products."""
+    """Return floor(2**40 exp(l - max l)), l = logits * 2**-exponent, by single sums and products."""
     power = logits - logits.max(axis=1, keepdims=True)
     np.ldexp(power, -exponent, out=power)
     power *= _LOG2_E

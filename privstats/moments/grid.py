@@ -1,7 +1,7 @@
 """Put rows on an integer grid within a ball, and sum grid rows exactly.
 
 A grid vector depends on its row alone, bit for bit. A sum of integers bounded by M is exact in float64 while rows * M
-<= 2**53, in any order and with fused multiply-adds. Before a sum could exceed that, it is emptied into an int64 total.
+<= 2**53, in any order; before that it is emptied into an int64 total.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ class Quantized:
 
     Attributes:
         norms: before the clip, in grid steps, ``(n,)``.
-        clipped: rows that were longer than the radius.
-        energy: sum of squared norms after the clip, in squared grid steps, exact.
+        clipped: rows longer than the radius.
+        energy: sum of squared norms after the clip, exact.
     """
 
     norms: NDArray[np.float64]
@@ -63,17 +63,13 @@ class Grid:
     nonnegative: bool = False
 
     def quantize(self, rows: NDArray[np.generic], out: NDArray[np.float64]) -> Quantized:
-        """Write the grid vectors of ``rows`` into ``out``, both ``(n, d)``.
-
-        Raises:
-            RecordError: an entry is NaN or infinite.
-        """
+        """Write the grid vectors of ``rows`` into ``out``, both ``(n, d)``."""
         chunk = GridChunk(self, out)
         chunk.fill(rows)
         return chunk.finish()
 
     def rounded(self, rows: NDArray[np.generic], out: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Write scaled, rounded rows into ``out``; return their squared norms in grid steps, before any clip."""
+        """Write scaled, rounded rows into ``out``; return squared norms in grid steps before any clip."""
         with np.errstate(over="ignore", invalid="ignore"):
             cut = rows
             if self.nonnegative:
@@ -87,16 +83,13 @@ class Grid:
         return squares
 
     def outside(self, squares: NDArray[np.float64]) -> NDArray[np.intp]:
-        """Return the indices of squared norms beyond the radius.
-
-        Integers up to 2**53 add exactly and larger sums stay larger, so rounding cannot change this.
-        """
+        """Return the indices of squared norms beyond the radius; larger integers stay larger under rounding."""
         return np.flatnonzero(squares > float(self.radius) ** 2)
 
     def shrink(self, rows: Any) -> tuple[Any, Any, Any]:
         """Return rows shrunk to the inner radius and rounded, their squared norms, and their earlier norms in steps.
 
-        Zeros may be omitted from a row: the other entries keep the same bits.
+        Omitted zeros change no bit of the other entries.
         """
         xp = arrays_of(rows)
         if self.nonnegative:
@@ -114,7 +107,7 @@ class Grid:
             return grid, squares, unscaled(measured.norms, measured.exponents) * self.scale
 
     def longer(self, norms: Any) -> int:
-        """Return the number of norms beyond the radius by more than rounding."""
+        """Count norms beyond the radius by more than rounding."""
         return int((norms > self.radius * (1 + 2.0**-30)).sum())
 
     def require_finite(self, rows: NDArray[np.generic]) -> None:
@@ -130,10 +123,10 @@ class Grid:
 
 
 class GridChunk:
-    """Memory for rows on a grid, filled tile by tile. Many clipped rows are shrunk at once.
+    """Memory for rows on a grid, filled tile by tile.
 
     Args:
-        rows: the memory, ``(n, d)``; holds the grid vectors after :meth:`finish`.
+        rows: ``(n, d)``; holds the grid vectors after :meth:`finish`.
     """
 
     def __init__(self, grid: Grid, rows: NDArray[np.float64]) -> None:
@@ -144,11 +137,7 @@ class GridChunk:
         self._shrunk: list[tuple[NDArray[np.intp], NDArray[np.float64]]] = []
 
     def fill(self, rows: NDArray[np.generic]) -> None:
-        """Append rows that fit.
-
-        Raises:
-            RecordError: an entry is NaN or infinite.
-        """
+        """Append rows that fit."""
         at = slice(self._filled, self._filled + len(rows))
         self._squares[at] = self._grid.rounded(rows, self._rows[at])
         self._filled = at.stop
@@ -160,7 +149,7 @@ class GridChunk:
                 self._shrink()
 
     def finish(self) -> Quantized:
-        """Return the effect since the last call; the next rows overwrite the memory."""
+        """Return the effect since the last call; further rows overwrite the memory."""
         if self._waiting:
             self._shrink()
         squares = self._squares[: self._filled]
@@ -230,7 +219,7 @@ def quantized(grid: Grid, rows: csr_array) -> tuple[csr_array, Quantized]:
 
 
 def _batches(rows: csr_array, outside: NDArray[np.intp]) -> Iterator[NDArray[np.intp]]:
-    """Group rows by number of entries, the longest first, so that padding wastes little memory."""
+    """Group rows by number of entries, so that padding wastes little memory."""
     counts = np.diff(rows.indptr)[outside]
     order = outside[np.argsort(-counts, kind="stable")]
     counts = -np.sort(-counts)
@@ -242,7 +231,7 @@ def _batches(rows: csr_array, outside: NDArray[np.intp]) -> Iterator[NDArray[np.
 
 
 def _places(rows: csr_array, members: NDArray[np.intp]) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
-    """Return the indices of the members' entries in ``data``, padded to the longest, and a mask of the real ones."""
+    """Return padded indices of the members' entries in ``data``, and a mask of the real ones."""
     starts, ends = rows.indptr[members, None].astype(np.intp), rows.indptr[members + 1, None]
     place = starts + np.arange((ends - starts).max())
     there = place < ends
@@ -271,11 +260,7 @@ def exact_rows(bound: int) -> int:
 
 
 def sums_of(schema: Schema, letters: str) -> dict[str, ExactSum]:
-    """Return empty sums of what a schema sends, by letter.
-
-    Raises:
-        SchemaError: a letter is not in ``letters``.
-    """
+    """Return empty sums of what a schema sends, by letter."""
     sums = {row.letter: ExactSum(row.shape(schema.sizes), row.bound(schema.steps)) for row in schema.sent}
     require_known(sums, letters)
     return sums
@@ -303,10 +288,10 @@ class ExactSum:
         self._pending = self._records = 0
 
     def admit(self, rows: int, counted: int | None = None) -> None:
-        """Announce ``rows`` more records, at most ``exact_rows(bound)``, before they are added to ``partial``.
+        """Announce at most ``exact_rows(bound)`` more records, before they are added to ``partial``.
 
         Args:
-            counted: how many records they count as in the total; None: ``rows``.
+            counted: how many records they count as; None: ``rows``.
 
         Raises:
             DataError: the totals could reach 2**63.
@@ -318,10 +303,10 @@ class ExactSum:
         require_room(self._records, self._bound)
 
     def result(self, *, symmetric: bool = False) -> NDArray[np.int64]:
-        """Return the sum as int64, in the accumulator's memory; the accumulator cannot be used again.
+        """Return the sum as int64, in the accumulator's memory, which ends it.
 
         Args:
-            symmetric: copy the lower triangles of the last two axes above their diagonals.
+            symmetric: copy lower triangles of the last two axes above their diagonals.
         """
         if self._total is not None:
             self._empty()
@@ -346,7 +331,7 @@ class ExactSum:
 
 
 def add_gram(rows: NDArray[np.float64] | csr_array, into: NDArray[np.float64]) -> None:
-    """Add rows^T rows into the C-ordered ``(d, d)`` array ``into``, dense or sparse; at least its lower triangle."""
+    """Add rows^T rows into the C-ordered ``(d, d)`` array ``into``: at least its lower triangle."""
     if isinstance(rows, csr_array):
         _add_sparse_gram(rows, into)
     elif len(into) <= _SHORT:
@@ -375,7 +360,6 @@ def _cast_in_place(floats: NDArray[np.float64], integers: NDArray[np.int64]) -> 
 
 
 def _mirror(lower: NDArray[np.generic], integers: NDArray[np.int64]) -> None:
-    """Copy the lower triangle of ``(d, d)`` into both of ``integers``; they may share memory."""
     for start in range(0, len(lower), _SIDE):
         end = start + _SIDE
         strip = lower[start:end, :end].astype(np.int64)
@@ -390,7 +374,7 @@ def less(
 ) -> NDArray[np.int64]:
     """Return ``scale (plain - left right' / over)`` in Python integers, each entry truncated toward zero.
 
-    Products exceed 2**63. Truncation increases the difference of two such entries by at most one step.
+    Truncation increases the difference of two such entries by at most one step.
     """
     product = over.denominator * np.outer(left.astype(object), right.astype(object))
     top = scale * (over.numerator * plain.astype(object) - product)

@@ -1,7 +1,7 @@
 """Turn the caller's containers into tiles of numeric rows and checked labels or targets.
 
-Errors about data are raised here or at the grid, and end the measurement. Each label is read by itself, as an integer
-or by the plan's class names; a label never appears in a message.
+Errors about data end the measurement. Each label is read by itself, as an integer or a class name, and never appears in
+a message.
 """
 
 from __future__ import annotations
@@ -55,13 +55,10 @@ _WINDOW_RECORDS = 1 << 17  # looked at, or sorted by class, at a time
 
 
 def tiles(schema: RecordSchema, X: Any, y: Any, *, grouped: bool = True, sparse: bool = False) -> Iterator[Tile]:
-    """Yield tiles of one array of records; use each before requesting the next, which may overwrite it.
+    """Yield tiles of one array of records; a later tile may overwrite an earlier one.
 
     Records come in order; or, if ``grouped``, S is sent and ``X`` is in memory, class by class within windows. If
     ``sparse``, rows with few entries and no transform stay sparse.
-
-    Raises:
-        DataError: ``X`` or ``y`` does not fit the schema.
     """
     rows = check_features(schema, X)
     rest = as_rows(y, "y")
@@ -88,21 +85,13 @@ def tiles(schema: RecordSchema, X: Any, y: Any, *, grouped: bool = True, sparse:
 
 
 def tiles_of_batches(schema: RecordSchema, batches: Any) -> Iterator[Tile]:
-    """Yield tiles of an iterable of ``(X, y)`` batches, in order.
-
-    Raises:
-        DataError: the iterable is empty, or yields no pairs or batches that do not fit the schema.
-    """
+    """Yield tiles of ``(X, y)`` batches, in order."""
     for pair in pairs(batches):
         yield from tiles(schema, *pair, grouped=False)
 
 
 def pairs(batches: Any) -> Iterator[tuple[Any, Any]]:
-    """Yield the ``(X, y)`` pairs of an iterable of batches.
-
-    Raises:
-        DataError: no iterable, an empty one, or one without pairs.
-    """
+    """Yield the ``(X, y)`` pairs of an iterable of batches."""
     if hasattr(batches, "ndim") or isinstance(batches, str | bytes | os.PathLike) or not isinstance(batches, Iterable):
         raise DataError("y is missing; give labels or targets beside X, or an iterable of (X, y) batches as X")
     empty = True
@@ -116,23 +105,14 @@ def pairs(batches: Any) -> Iterator[tuple[Any, Any]]:
 
 
 def check_features(schema: Schema, X: Any) -> Rows:
-    """Return ``X`` as rows of real numbers that the schema accepts; numeric arrays are not copied.
-
-    Raises:
-        DataError: rows have another shape.
-        RecordError: an entry is no real number.
-    """
+    """Return ``X`` as rows of real numbers that fit the schema."""
     if is_list(X) and not len(X):  # which does not say how wide its rows would be
         X = np.empty((0, input_features(schema.transform, schema.features - schema.appended)))
     return real("X", check_shape(schema, as_rows(ordered_columns(X, schema.feature_names), "X")))
 
 
 def check_shape(schema: Schema, rows: Rows) -> Rows:
-    """Require the schema's number of columns.
-
-    Raises:
-        DataError: rows have another shape.
-    """
+    """Require the schema's number of columns."""
     if len(rows.shape) != 2:
         raise DataError(f"X must have shape (records, features), got {len(rows.shape)} dimensions; reshape it")
     try:
@@ -159,7 +139,7 @@ def _about_features(schema: Schema, inputs: int, outputs: int | None) -> str:
 
 
 def count_of(X: Any) -> int | None:
-    """Return the number of records if an array's shape or a file's header has it."""
+    """Return the number of records, if a shape or header shows it."""
     if isinstance(X, str | os.PathLike):
         return file_rows(X, "X").shape[0]
     shape = getattr(X, "shape", None)
@@ -176,11 +156,7 @@ def dense(tile: Any) -> NDArray[np.generic]:
 
 
 def as_rows(array: Any, field: str) -> Any:
-    """Return the caller's container as an object with a shape, a dtype and slices.
-
-    Raises:
-        DataError: an unreadable file, or entries of several shapes.
-    """
+    """Return the caller's container as an object with a shape, a dtype and slices."""
     if isinstance(array, CodeRows):
         return array
     if isinstance(array, str | os.PathLike):
@@ -215,11 +191,7 @@ def as_rows(array: Any, field: str) -> Any:
 
 
 def real(field: str, array: Any) -> Any:
-    """Return real numbers: unchanged where the array's type is real, else read one by one.
-
-    Raises:
-        RecordError: an entry is no real number.
-    """
+    """Return real numbers: unchanged where the array's type is real, else read one by one."""
     if not array.is_complex() if is_tensor(array) else array.dtype.kind in "fiub":
         return array
     numbers, numeric = numbers_in(array[0 : array.shape[0]])
@@ -236,12 +208,7 @@ def numbers_in(array: Any) -> tuple[NDArray[np.float64], bool]:
 
 
 def check_targets(targets: Any, width: int) -> Any:
-    """Return targets ``(n, width)``, or ``(n,)`` for one target.
-
-    Raises:
-        DataError: targets have another shape.
-        RecordError: a target is no real number.
-    """
+    """Return real targets ``(n, width)``, or ``(n,)`` for one target."""
     given = 1 if len(targets.shape) == 1 else targets.shape[1] if len(targets.shape) == 2 else 0
     if given != width and targets.shape != (0,):
         raise DataError(f"y must have shape (records, {width}) under this schema; reshape it")
@@ -258,10 +225,7 @@ def _in_order(count: int, step: int) -> Iterator[slice]:
 
 
 def _taker(rows: Rows, most: int) -> Callable[[NDArray[np.intp]], NDArray[np.generic]]:
-    """Return a function from at most ``most`` row indices, all in range, to dense rows.
-
-    One buffer is reused, because new memory takes as long as the copy.
-    """
+    """Return a function from row indices to dense rows in one buffer: allocation takes as long as the copy."""
     if not (isinstance(rows, np.ndarray) and rows.flags.c_contiguous and rows.flags.aligned):
         return lambda where: dense(rows[where])  # numpy would copy all rows for each tile
     memory = np.empty((most, rows.shape[1]), rows.dtype)
@@ -269,7 +233,7 @@ def _taker(rows: Rows, most: int) -> Callable[[NDArray[np.intp]], NDArray[np.gen
 
 
 def _by_class(labels: NDArray[np.generic], step: int) -> Iterator[NDArray[np.intp]]:
-    """Yield indices class by class within windows: long runs of one class make S one product per class."""
+    """Yield indices class by class within windows, so that S needs one product per class."""
     for window in _in_order(len(labels), _WINDOW_RECORDS):
         order = np.argsort(labels[window], kind="stable") + window.start
         for where in _in_order(len(order), step):
@@ -281,15 +245,12 @@ _MORE = "raise its classes"
 
 
 def check_labels(schema: ClassSchema, labels: Any) -> Any:
-    """Return labels ``(n,)`` as integers in 0..C-1, in a container with slices.
-
-    Each label is read by itself, whatever type the container has.
+    """Return labels ``(n,)`` as integers in 0..C-1.
 
     Args:
-        schema: its ``class_names`` are the valid labels; without them, the integers 0..C-1.
+        schema: its ``class_names`` are the valid labels; without them, 0..C-1.
 
     Raises:
-        DataError: labels have another shape.
         RecordError: a label is not among the classes.
     """
     if len(labels.shape) != 1:
@@ -326,12 +287,7 @@ def places_of(classes: Sequence[Any], labels: Any) -> NDArray[np.intp]:
 
 @dataclass(frozen=True)
 class NamedLabels:
-    """Labels in a file, mapped to classes when read.
-
-    Attributes:
-        names: class names, or the numbers 0..C-1.
-        labels: rows of a file.
-    """
+    """Labels in a file, mapped to classes when read."""
 
     names: tuple[str, ...] | range
     labels: FileRows | GuardedRows
@@ -349,10 +305,10 @@ def indices_of(classes: tuple[str, ...] | range, labels: Any, first: int = 0) ->
     """Return each label's index among the classes, ``(n,)``.
 
     Args:
-        first: position of the first label among all, for the message.
+        first: position of the first label, for the message.
 
     Raises:
-        RecordError: a label is not among them; the message has its position and the classes.
+        RecordError: a label is not among the classes; the message has its position.
     """
     column = read(labels)
     result = _listed(tuple(classes)).places_of(column)
@@ -370,7 +326,6 @@ def indices_of(classes: tuple[str, ...] | range, labels: Any, first: int = 0) ->
 
 
 def _remedy(classes: int) -> str:
-    """Return the remedy; two classes may be outcomes of a schema without class names."""
     outcomes = "map the outcomes to 0 and 1 by one rule for all parties, or, if it is a schema of classes, "
     return f"{outcomes if classes == 2 else ''}give {_NAMES}"
 

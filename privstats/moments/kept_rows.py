@@ -1,7 +1,6 @@
 """Cache mapped records for the rounds of one process, because the published map is the same in every round.
 
-Cached integers equal recomputed ones, so no sum depends on the cache. It is never on disk and ends with the caller's
-run.
+No sum depends on the cache. It is never on disk and ends with the caller's run.
 """
 
 from __future__ import annotations
@@ -23,8 +22,6 @@ MOST_BYTES = 1 << 29
 
 @dataclass(frozen=True, eq=False, repr=False)
 class _Tile:
-    """One tile: the mark of its input rows, and its mapped rows in compact integers."""
-
     mark: tuple[Any, ...]
     rows: MappedRows
 
@@ -37,8 +34,7 @@ class _Tile:
 class KeptRows:
     """Mapped rows of one party's records, tile by tile.
 
-    A tile is reused where index, map, shape and contents equal those of the last round. What exceeds ``most_bytes`` is
-    not stored.
+    A tile is reused where index, map, shape and contents are unchanged.
     """
 
     def __init__(self, most_bytes: int = MOST_BYTES) -> None:
@@ -48,18 +44,13 @@ class KeptRows:
         self._bytes = 0
 
     def behind(self, map_: object) -> KeptRows:
-        """Return the cache for a map; rows of another map, by ``==``, are dropped."""
+        """Return the cache for a map, without rows of other maps."""
         if map_ != self._map:
             self._map, self._tiles, self._bytes = map_, {}, 0
         return self
 
     def mapped(self, place: int, rows: NDArray[Any], form: Callable[[], MappedRows]) -> MappedRows:
-        """Return a tile's mapped rows, from the cache or else from ``form``.
-
-        Args:
-            place: index of the tile.
-            rows: the tile's input rows.
-        """
+        """Return a tile's mapped rows, from the cache or else from ``form``."""
         mark = _mark(rows)
         tile = self._tiles.get(place)
         if tile is not None and tile.mark == mark:
@@ -88,6 +79,6 @@ def _packed(integers: NDArray[Any]) -> NDArray[Any]:
 
 
 def _mark(rows: NDArray[Any]) -> tuple[Any, ...]:
-    """Return shape, type and two checksums: rows that change within a call do so by accident."""
+    """Return shape, type and two checksums: rows change within a call only by accident."""
     held = np.ascontiguousarray(rows).data
     return rows.shape, rows.dtype.str, zlib.crc32(held), zlib.adler32(held)

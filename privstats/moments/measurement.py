@@ -155,10 +155,7 @@ def exact_moments(
     """Do as :func:`measure`, without its warning about the clip.
 
     Args:
-        kept: cache for a caller that measures the same records in many rounds.
-
-    Raises:
-        DataError, PlanError, SchemaError: as for :func:`measure`.
+        kept: cache for many rounds of the same records.
 
     Example:
         >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)
@@ -211,7 +208,6 @@ def _check_persons(schema: Schema, persons: Any, clip: Clip | None) -> None:
 
 
 def _opened(kind: Kind, schema: Schema, X: Any, y: Any, opened: ExitStack) -> tuple[Any, Any]:
-    """Resolve y that names a column, and X that is not in memory."""
     if isinstance(X, np.ndarray) and (y is None or isinstance(y, np.ndarray)) and not kind.named(schema):
         return X, y
     from privstats.intake.frames import batches_of, in_memory, named_target
@@ -241,8 +237,7 @@ def _measured(
 ) -> tuple[Any, LeftOut]:
     """Return the moments and the excluded records.
 
-    All records are first measured as if each were readable. Only a failure makes them be read one by one, with equal
-    sums (``tests/moments/test_readable.py``), because that takes 2.2 times as long.
+    All records are first measured as if readable; reading one by one yields equal sums, but takes 2.2 times as long.
     """
     worded = levels_of(schema) is not None  # then a number must not pass for a declared text
     if unreadable == "refuse" and not worded:
@@ -264,6 +259,5 @@ def _measured(
 
 
 def _lacks_records(moments: Any, X: Any) -> bool:
-    """Return whether records are missing: rounds omit an unreadable record without an error."""
     count = count_of(X)
     return count is not None and moments.records is not None and moments.records < count

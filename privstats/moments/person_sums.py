@@ -1,7 +1,7 @@
 """Form clipped integer sums for many persons at once. Each person's rows are summed, then clipped.
 
-The result equals each person's ``clip.clipped`` bit for bit. Sums stay below 2**53, so float64 is exact; integers
-decide where rounding might.
+The result equals each person's ``clip.clipped`` bit for bit: float64 sums stay below 2**53, and integers decide where
+rounding might.
 """
 
 from __future__ import annotations
@@ -70,21 +70,17 @@ class ManyClip(Protocol):
 
 
 def rows_at_once(schema: Schema) -> int:
-    """Return the maximum rows per person of the batched path; it depends on the schema alone."""
+    """Return the maximum rows per person of the batched path, by the schema alone."""
     return min(_MAX_BATCHED_ROWS, (_EXACT - 1) // (_most(schema) + 1))
 
 
 def _most(schema: Schema) -> int:
-    """Return the maximum that one record adds to an entry, in wire steps and float64 steps."""
+    """Return the maximum that one record adds to an entry."""
     return max(schema.bound, COUNT_SCALE)
 
 
 class PersonSums:
-    """Sums over persons, in wire steps.
-
-    Attributes:
-        records, counted, shrunk: as in :class:`~privstats.moments.PersonMoments`.
-    """
+    """Sums over persons, in wire steps."""
 
     def __init__(self, schema: Schema, clip: ManyClip) -> None:
         self.records = self.counted = self.shrunk = 0
@@ -96,7 +92,6 @@ class PersonSums:
         """Add all rows of further persons, at most :func:`rows_at_once` rows each.
 
         Args:
-            terms: contributions of the rows.
             persons: index of each read row's person, ``(n,)``.
         """
         owner = persons[terms.kept]
@@ -116,7 +111,6 @@ class PersonSums:
         return {s: each.result(symmetric=self._rows[s].symmetric) for s, each in self._sums.items()}
 
     def _tiles(self, order: NDArray[np.intp], rows: int) -> Iterator[NDArray[np.intp]]:
-        """Yield rows of complete persons whose sums fit a tile."""
         sizes = self._schema.sizes
         entries = sum(_held(row, sizes, rows) for row in self._rows.values())
         step = rows * max(1, min(_TILE // entries, (_EXACT - 1) // (_most(self._schema) * rows)))
@@ -136,7 +130,6 @@ class PersonSums:
 
 
 def _held(row: Statistic, sizes: Mapping[str, int], rows: int) -> int:
-    """Return a statistic's entries in memory for a person with ``rows`` rows."""
     block, apart = row.block(sizes), rows if row.blocks(sizes) > 1 else 1
     return rows * block[0] if row.symmetric and rows < block[0] else apart * math.prod(block)
 
@@ -146,7 +139,6 @@ class _Part:
     """Contributions of persons to one statistic, by person or by person and block, in wire steps.
 
     Attributes:
-        letter: letter of the statistic.
         sums: ``(n, a)`` or ``(n, a, b)``; or rows ``(n, m, a)`` with products that are the sums.
         owner: person of each sum, ``(n,)``; None: one sum per person, in order.
         block: block of each sum, ``(n,)``; None: the only block.
@@ -176,12 +168,12 @@ class _Part:
         return sum(int(entry) ** 2 for entry in self._lines(own).reshape(-1).tolist())
 
     def _lines(self, where: Any) -> Whole:
-        """Return integers with the squared length of the sums: for products of rows, the rows' scalar products."""
+        """Return integers with the sums' squared length: for products of rows, the rows' scalar products."""
         lines = self.sums[where]
         return np.asarray(lines @ lines.transpose(0, 2, 1) if self.formed else lines)
 
     def add(self, total: Whole, cut: Cut) -> None:
-        """Add the clipped sums to a total, ``(blocks, entries)``; of formed ones at least the lower triangles."""
+        """Add the clipped sums to a total, ``(blocks, entries)``: at least lower triangles."""
         owner = np.arange(len(self.sums)) if self.owner is None else self.owner
         block = np.zeros(len(owner), np.intp) if self.block is None else self.block
         if not self.formed:
@@ -199,7 +191,6 @@ class _Part:
 
 
 def _add_products(into: Whole, left: Whole, right: Whole, owner: NDArray[np.intp], clip: Any) -> None:
-    """Add each person's clipped products of rows ``(n, m, d)``: at least their lower triangle."""
     for start in range(0, len(into), _SIDE):
         side = slice(start, start + _SIDE)
         strip = into[side, : side.stop]
@@ -264,7 +255,6 @@ def _parts(rows_of: Mapping[str, Statistic], term: Term, persons: int, rows: int
 
 
 def _alike(letter: str, product: Product, several: int, rows: int, times: int) -> _Part:
-    """Return the part of ``several`` persons, or persons in a block, with ``rows`` consecutive rows each."""
     left, right = product
     shaped = left.reshape(several, rows, -1)
     if right is None:

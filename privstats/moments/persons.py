@@ -59,13 +59,11 @@ class Clip(ManyClip, Protocol):
 class PersonMoments(Moments):
     """Exact sums in which no person counts for more than ``clip.records``, in wire steps, int64.
 
-    A person's rows are averaged, or shrunk together by one factor where they weigh more than the clip. Counts are
-    fractions then. Sums of parties add up; a person at two counts at both.
+    A person's rows are averaged, or shrunk together where they weigh more than the clip. Counts are fractions then. A
+    person at two parties counts at both.
 
     Attributes:
-        schema: what was measured.
         arrays: by letter, blocks first, in wire steps.
-        clip: bounds each person.
         records, counted: rows in the sums, and the number toward a plan's limits. The latter counts a person with more
             than ``clip.records`` rows as at most ``clip.most_records``, so one person changes it by at most a public
             number. None: ``records``. Private and never sent, as are all fields below.
@@ -74,9 +72,6 @@ class PersonMoments(Moments):
         published: digest of the published values read.
         persons: number of persons, with readable rows or without; None: unknown.
         clip_report, edge_report: reports on the rows.
-
-    Raises:
-        DataError: the arrays do not fit the schema.
 
     Example:
         >>> privacy = ps.Privacy(model="central", unit="person", adjacency="add-remove", epsilon=1.0, delta=1e-5,
@@ -143,8 +138,7 @@ def of_persons(
 ) -> tuple[PersonMoments, LeftOut, int]:
     """Return the sums over persons, the unreadable records, and the number of records without an id.
 
-    Persons of at most ``clip.records`` rows are added as records are: their weight cannot exceed the clip. The others
-    are summed many at once, or one by one above :func:`rows_at_once`, with the same result.
+    Persons of at most ``clip.records`` rows are added as records are: their weight cannot exceed the clip.
 
     Raises:
         DataError: the number of ids differs from the number of rows, or records come in batches.
@@ -182,7 +176,7 @@ def of_persons(
 def _windows(
     order: NDArray[np.intp], sizes: NDArray[np.intp], schema: Schema
 ) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]:
-    """Yield rows of complete persons read at once, with each person's number of rows; very many rows come alone."""
+    """Yield rows of complete persons with each person's number of rows; very many rows come alone."""
     width = max(sum(row.block(schema.sizes)) for row in schema.sent)
     most, alone = max(1, min(_WINDOW_ROWS, _WINDOW_ENTRIES // max(width, 1))), rows_at_once(schema)
     ends, first = np.cumsum(sizes), 0
@@ -207,8 +201,6 @@ def _one_person(
 
 
 class _Total:
-    """Sums in wire steps: first of the rows that count in full, then of all other persons."""
-
     def __init__(self, first: Moments, clip: Clip) -> None:
         self._schema, self._clip, self._many = first.schema, clip, PersonSums(first.schema, clip)
         self._many.records = self._many.counted = first.records or 0
@@ -244,7 +236,6 @@ _REPORTS = ("clip_report", "edge_report")
 
 
 def _warn_of_ids_like_others(records: int) -> None:
-    """Warn the data holder of texts that table readers may read as other values."""
     if records:
         warnings.warn(
             f"{records:,} of the records have an id that a reader of tables may take for another number, a truth, a "
@@ -260,7 +251,6 @@ def _both(left: Any, right: Any) -> Any:
 
 
 def _by_size(codes: NDArray[np.intp]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Return the rows grouped by person, persons with the fewest rows first; and each person's number of rows."""
     known = np.flatnonzero(codes >= 0)
     sizes = np.bincount(codes[known])
     order = known[np.lexsort((codes[known], sizes[codes[known]]))]

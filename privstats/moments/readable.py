@@ -1,8 +1,7 @@
 """Select the readable records of any container: under a promise, a party measures these alone.
 
 A refusal caused by one record would reveal it, because the server sees who is absent. Whether a record is excluded
-follows from that record and public values alone. Missing columns or other shapes are refused: no single record causes
-them.
+follows from that record and public values alone.
 """
 
 from __future__ import annotations
@@ -43,8 +42,7 @@ class LeftOut:
     """Records that are in no sum.
 
     Attributes:
-        records: number of excluded records.
-        why: number by column and reason; a record may have several reasons.
+        why: number by column and reason; a record may have several.
     """
 
     records: int = 0
@@ -52,7 +50,7 @@ class LeftOut:
 
     @classmethod
     def of(cls, fine: NDArray[np.bool_], why: Mapping[tuple[str, str], NDArray[np.bool_]]) -> LeftOut:
-        """Count excluded records, from masks ``(n,)`` of the readable ones and of each reason."""
+        """Count excluded records, from masks ``(n,)`` of the readable ones and each reason."""
         return cls(int((~fine).sum()), {key: int((each & ~fine).sum()) for key, each in why.items()})
 
     def __add__(self, other: LeftOut) -> LeftOut:
@@ -62,7 +60,7 @@ class LeftOut:
         return LeftOut(self.records + other.records, both)
 
     def remark(self, *, none_left: bool) -> str:
-        """Return the warning for the data holder: total, reasons by column, remedy."""
+        """Return the warning for the data holder."""
         by_column: dict[str, list[str]] = {column: [] for column, _ in self.why}
         for (column, what), count in self.why.items():
             by_column[column] += [f"{count:,} {what}"] if count else []
@@ -80,7 +78,7 @@ class LeftOut:
 
 
 def named(names: Sequence[str] | None, columns: int) -> list[str]:
-    """Return the columns' names for a sentence: the plan's, or their positions."""
+    """Return the columns' names or positions for a sentence."""
     return [repr(name) for name in names] if names is not None else [f"column {j + 1}" for j in range(columns)]
 
 
@@ -104,7 +102,6 @@ def of_readable(
     """Return a kind's ``measured``, restricted to readable records.
 
     Args:
-        measured: measures batches.
         beside: the kind of y; None: as the schema's ``rows`` require.
         kept: an unreadable record counts as zeros, because the number of records is not secret.
         noted: receives which records can be read.
@@ -118,7 +115,7 @@ def of_readable(
 
 
 def terms_of_readable(terms: Measured, beside: Beside | None = None) -> Measurement:
-    """Return a function for each readable record's contribution, from a kind's ``terms``."""
+    """Return a function for each readable record's contribution."""
 
     def run(schema: Schema, X: Any, y: Any, values: Mapping[str, Values], progress: bool) -> tuple[Any, LeftOut]:
         readable: list[NDArray[np.bool_]] = []
@@ -131,7 +128,7 @@ def terms_of_readable(terms: Measured, beside: Beside | None = None) -> Measurem
 
 
 def readable_rows(schema: Schema, X: Any) -> tuple[NDArray[Any], LeftOut]:
-    """Return all readable rows at once, of a kind without labels, and which were excluded."""
+    """Return all readable rows, of a kind without labels, and the excluded records."""
     batches, rows = _Readable(schema, "unread", kept=False), _rows(schema, X)
     parts = [part for part, _ in batches.of(rows, np.zeros(rows.shape[0]))]
     return np.concatenate(parts), batches.left_out
@@ -152,7 +149,7 @@ def readable_of(kind: Kind) -> Measurement:
 
 
 def by_record(kind: Kind) -> Kind | None:
-    """Return the kind with a ``measure`` that returns each record's contribution, if it has one."""
+    """Return the kind with a ``measure`` that returns each record's contribution."""
     if kind.terms is None:
         return None
     return replace(
@@ -161,7 +158,7 @@ def by_record(kind: Kind) -> Kind | None:
 
 
 class _Readable:
-    """Yields batches of readable records; ``left_out`` counts the others by reason, and ``noted`` receives all."""
+    """Yields batches of readable records; ``left_out`` counts the others by reason."""
 
     def __init__(self, schema: Schema, beside: Beside, kept: bool, noted: Noted = lambda *_: None) -> None:
         self._schema, self._beside, self._keeps, self._noted = schema, beside, kept, noted
@@ -193,7 +190,7 @@ class _Readable:
             yield X[fine], y[fine]
 
     def _is_plain(self, rows: Any, rest: Any) -> bool:
-        """Return whether all are finite numbers of the right kind in memory, so that none needs reading."""
+        """Return whether no record needs reading."""
         if self._schema.transform or not (_is_finite(rows) and _is_finite(rest)):
             return False
         match self._beside:
@@ -205,7 +202,6 @@ class _Readable:
                 return True
 
     def _read(self, rest: Any) -> tuple[NDArray[Any], NDArray[np.bool_], _Why]:
-        """Return labels or targets, which of them are readable, and why others are not."""
         match self._beside:
             case "labels":
                 if len(rest.shape) != 1:
@@ -258,7 +254,6 @@ def _is_real(rest: Any) -> bool:
 
 
 def _features(schema: Schema, tile: Any) -> tuple[NDArray[np.float64], NDArray[np.bool_], _Why]:
-    """Return float64 rows, which of them are finite before and after the transform, and why others are not."""
     declared = cells_of(schema) is not None  # then every value has a cell; a later map may still make it infinite
     levels, names = levels_of(schema), schema.feature_names
     of = () if levels is None else tuple(map(levels.of, names or ()))
@@ -274,12 +269,7 @@ def _features(schema: Schema, tile: Any) -> tuple[NDArray[np.float64], NDArray[n
 
 
 def _parsed(tile: Any, names: Sequence[str], declared: Sequence[Any]) -> tuple[NDArray[np.float64], _Why]:
-    """Return entries as float64, NaN where unreadable; and where each column has which kind of unreadable entry.
-
-    Args:
-        names: names of the columns, for a sentence.
-        declared: each column's declared texts, None for numbers; empty: all columns hold numbers.
-    """
+    """Return entries as float64, NaN where unreadable; and where each column has which kind of unreadable entry."""
     columns = tile.readings if isinstance(tile, ReadRows) else None
     raw = _dense(tile) if columns is None else tile
     if raw.dtype.kind in "biuf" and not declared:

@@ -35,7 +35,7 @@ class Term:
 
     Attributes:
         products: by letter, in steps of the exact sums.
-        blocks: block of each record, ``(n,)``; None: the only block.
+        blocks: block of each record, ``(n,)``.
     """
 
     products: Mapping[str, Product]
@@ -48,7 +48,6 @@ class RecordTerms:
 
     Attributes:
         kept: which read records are in the sums, ``(n,)``.
-        terms: contributions; several may share a letter, with different blocks.
         reports: the moments' reports, by name.
     """
 
@@ -85,7 +84,7 @@ class RecordTerms:
         return replace(self, kept=readable)
 
     def at(self, where: Any) -> list[Term]:
-        """Return the terms of some records in the sums; rows shared by letters stay shared."""
+        """Return the terms of some records in the sums; shared rows stay shared."""
         selected: dict[int, Any] = {id(None): None}
         where = slice(where[0], where[-1] + 1) if (np.diff(where) == 1).all() else where
 
@@ -163,7 +162,7 @@ class ClassSums:
         into += self._by_class(rows, labels)
 
     def _add_powers(self, power: int, rows: Rows, labels: NDArray[np.intp], into: NDArray[np.float64]) -> None:
-        """Add powers by repeated products, exact for integers up to 2**53; ``pow`` guarantees this on no platform."""
+        """Add powers by repeated products, exact up to 2**53, which ``pow`` guarantees on no platform."""
         raised = rows.copy()
         entries, factors = (each.data if isinstance(each, csr_array) else each for each in (raised, rows))
         for _ in range(power - 1):
@@ -177,7 +176,6 @@ class ClassSums:
         return np.asarray(sums.toarray() if issparse(sums) else sums)
 
     def _add_class_grams(self, rows: Rows, labels: NDArray[np.intp], into: NDArray[np.float64]) -> None:
-        """Add one rank-k update per class, over rows sorted by class."""
         order = np.argsort(labels, kind="stable")
         present, starts = np.unique(labels[order], return_index=True)
         for label, members in zip(present, np.split(order, starts[1:]), strict=True):
@@ -208,9 +206,8 @@ def key_weights(entries: int) -> NDArray[np.int64]:
 def grid_key(steps: int, *parts: Any) -> NDArray[np.int64]:
     """Return the keys of records with grid vectors concatenated from these parts: products with the weights.
 
-    A part is ``(n, columns)``, integer float64 rows of norm at most ``steps``. With weights cut to b bits every partial
-    sum is at most 2**b times the sum of steps sqrt(columns) over parts, limited to 2**52, so float64 products are
-    exact; the cuts are combined modulo 2**64.
+    A part is ``(n, columns)``, integer float64 rows of norm at most ``steps``. With weights cut to b bits a partial sum
+    is at most 2**b times the sum of steps sqrt(columns), limited to 2**52, so products are exact.
     """
     weights = key_weights(sum(part.shape[1] for part in parts)).view(np.uint64)
     bits = 52 - sum(steps * (math.isqrt(part.shape[1] - 1) + 1) for part in parts).bit_length()
@@ -226,7 +223,7 @@ def grid_key(steps: int, *parts: Any) -> NDArray[np.int64]:
 
 
 def fold_of_key(key: Any, folds: int) -> Any:
-    """Return folds 0..folds-1 of int64 keys, numpy or torch; mixed first, because a weighted sum keeps low bits low."""
+    """Return folds 0..folds-1 of int64 keys; mixed first, because a weighted sum keeps low bits low."""
     for shift in (32, 29):
         key = (key ^ ((key >> shift) & (_POSITIVE >> (shift - 1)))) * _MIX
     return ((key >> 16) & _POSITIVE >> 16) % folds
@@ -251,7 +248,7 @@ class RidgeSums:
         self._step = max(_CACHED // schema.features, _RANKS * schema.features * schema.folds)
 
     def add(self, rows: Rows, targets: NDArray[np.float64]) -> None:
-        """Add grid vectors ``(n, d)`` and grid targets ``(n, T)``, n at most ``exact_rows(4**f)``."""
+        """Add at most ``exact_rows(4**f)`` grid vectors ``(n, d)`` and targets ``(n, T)``."""
         for total in (self._G, self._h, self._q):
             total.admit(len(targets))
         size = max(1, len(targets)) if isinstance(rows, csr_array) else self._step

@@ -23,11 +23,7 @@ ROWS = 4096
 def pieces(
     read: RecordSchema, X: Any, y: Any, progress: bool, most: int | None = None
 ) -> Iterator[tuple[NDArray[Any], NDArray[Any]]]:
-    """Yield rows of the schema and their targets, at most ``most`` records at a time.
-
-    Raises:
-        DataError: arrays do not fit the schema.
-    """
+    """Yield rows of the schema and their targets, at most ``most`` records at a time."""
     parts = tiles_of_batches(read, X) if y is None else tiles(read, X, y, grouped=False)
     size = most or ROWS
     with progress_bar("records", None if y is None else count_of(X), at_once=progress) as advance:
@@ -39,7 +35,7 @@ def pieces(
 
 
 def grid_rows(read: Schema, rows: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-    """Return rows' grid vectors, and which rows are finite before and after the transform; the others are zero."""
+    """Return rows' grid vectors, and which rows are finite before and after the transform; others are zero."""
     with np.errstate(over="ignore"):
         wide = np.asarray(rows, np.float64)
     fine = _finite(wide) | (cells_of(read) is not None)
@@ -51,7 +47,6 @@ def grid_rows(read: Schema, rows: NDArray[Any]) -> tuple[NDArray[np.float64], ND
 
 
 def _finite(rows: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Return which rows have only finite entries; a finite squared norm decides most."""
     with np.errstate(over="ignore", invalid="ignore"):
         fine: NDArray[np.bool_] = np.isfinite(np.vecdot(rows, rows))
     return fine if fine.all() else np.asarray(np.isfinite(rows).all(axis=1))
@@ -62,9 +57,6 @@ def arm_rows(schema: Schema, rows: NDArray[Any]) -> tuple[NDArray[np.bool_], NDA
 
     Args:
         schema: of 2 d features; its transform ends in ``ByArm``, or is empty for mapped rows.
-
-    Raises:
-        RecordError: NaN or infinite entries, or an arm that is neither 0 nor 1.
     """
     d = schema.features // 2
     with np.errstate(over="ignore"):
@@ -83,10 +75,7 @@ def real_outcomes(targets: NDArray[Any], outcomes: int, *, missing: bool = False
     """Return outcomes as float64, ``(n, outcomes)``.
 
     Args:
-        missing: whether an outcome may be missing; NaN then stands for missing or infinite.
-
-    Raises:
-        RecordError: an outcome is NaN or infinite, and none may be missing.
+        missing: whether NaN may stand for a missing or infinite outcome; otherwise refused.
     """
     with np.errstate(over="ignore"):
         real = targets.astype(np.float64).reshape(len(targets), outcomes)

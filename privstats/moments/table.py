@@ -1,6 +1,6 @@
 """Read records of declared columns from any container, as windows of codes.
 
-A value's code follows from that value alone, so windows, containers and batches change nothing.
+A value's code follows from that value alone.
 """
 
 from __future__ import annotations
@@ -28,13 +28,12 @@ def in_codes(schema: Schema, cells: Cells, X: Any, y: Any, *, refuse: bool) -> t
     """Return X and y with every table as rows of codes, and the counter of unreadable values.
 
     Args:
-        cells: the schema's first map, which reads a table.
         X: a table, or without ``y`` an iterable of batches.
         refuse: whether an unreadable value is refused.
 
     Raises:
         DataError: a declared column is missing or occurs twice, or an array has another number of columns.
-        SchemaError: cut points of a column are open, and no count table finds them.
+        SchemaError: cut points of a column are open.
     """
     unread = Counter[str]()
     if not schema.finds_cuts:
@@ -45,11 +44,7 @@ def in_codes(schema: Schema, cells: Cells, X: Any, y: Any, *, refuse: bool) -> t
 
 
 def codes_of(cells: Cells, X: Any) -> NDArray[np.float64]:
-    """Return a table's codes, float64 ``(n, J)``; an unreadable value counts as missing.
-
-    Raises:
-        DataError: a declared column is missing or occurs twice, or an array has another number of columns.
-    """
+    """Return a table's codes, float64 ``(n, J)``; an unreadable value counts as missing."""
     rows = _rows(cells, X, Counter(), refuse=False)
     return rows[0 : len(rows)]
 
@@ -82,7 +77,6 @@ def _is_table(X: Any) -> bool:
 
 
 def _columns(cells: Cells, X: Any) -> Any:
-    """Return declared columns by name, as a list; or an array's rows, in the plan's order."""
     if isinstance(getattr(getattr(X, "dtype", None), "names", None), tuple):
         X = {name: X[name] for name in X.dtype.names}  # an array of records
     named = names_of_columns(X)
