@@ -311,7 +311,7 @@ def _require_path(y: str) -> None:
 
 
 def _source(X: Any) -> _Source | None:
-    """Return a table that is not in memory, if its column names differ in more than case."""
+    """Return a table that is not in memory; refuse column names that differ in case alone."""
     if _is("pyarrow", "RecordBatchReader", X):
         raise DataError("a reader of Arrow can be read once only: give reader.read_all(), or the dataset behind it")
     for (module, name), kind in _SOURCES.items():

@@ -40,25 +40,23 @@ class Spend:
         id: number of its record in the ledger.
         at: when the spend was written, UTC, ISO 8601.
         plan: digest of the plan.
-        run: name of the session; empty in spends of an older privstats.
+        run: name of the session; empty in an older privstats' spends.
         what: a description of the release.
         model: trust model; ``"none"`` where exact sums are released.
-        mu: joint mu of the release under the account's unit and adjacency; infinite for exact sums.
+        mu: joint mu under the account's unit and adjacency; infinite for exact sums.
         parts: mu per statistic.
         released: when the upload or release was sent; None alone does not return the spend.
-        upload: identifies the sent bytes, where the caller passed it.
+        upload: identifies the sent bytes.
         nodes: number of sessions that the spend pays for.
-        begun: started rounds, in order; none starts twice.
-        masking_failure: the plan's bound on the probability that masking revealed more than the sum.
+        begun: started rounds; none starts twice.
+        masking_failure: bound on the probability that masking revealed more than the sum.
         freed: when it was proven that the upload is in no sum and never can be; the spend then costs nothing.
         proof: digest of that proof.
         apart: what ensures that rounds hold different records, where the price depends on that: ``"holding"``, the
             record registry in this ledger, without which no round starts; ``"parties"``, the parties of the sums that a
-            server releases. Otherwise empty, as in an older privstats' stream.
-        withdrawn: when the session was given up before anything was sent; nothing may be sent afterwards, and the spend
-            costs nothing.
-        pure: epsilon of a release with delta = 0, else infinite; ``mu`` follows from its noise, or in an older
-            privstats' spends from epsilon alone.
+            server releases.
+        withdrawn: when the session was given up before anything was sent; the spend then costs nothing.
+        pure: epsilon of a release with delta = 0, else infinite.
 
     Example:
         >>> ledger = ps.dp.Ledger.create("ledger.sqlite")
@@ -91,7 +89,7 @@ class Spend:
     pure: float = math.inf
 
     def epsilon_at(self, delta: float) -> float:
-        """Return its epsilon alone at this delta; 0 where it costs nothing."""
+        """Return its epsilon alone at this delta."""
         return min(self.pure, epsilon_of(self.mu, delta)) if self.counts else 0.0
 
     @property
@@ -117,7 +115,6 @@ class Cap:
 
     Attributes:
         at: when the cap was set, UTC, ISO 8601.
-        unit, adjacency: the protected unit, and its adjacency.
         epsilon, delta: the bound on everything together.
         id: number of its record in the ledger.
 
@@ -136,14 +133,14 @@ class Cap:
 
     @property
     def mu(self) -> float:
-        """The largest mu that keeps the bound; 0 at delta 0, which no mu keeps."""
+        """The largest mu that keeps the bound; 0 at delta 0."""
         return gaussian_mu(self.epsilon, self.delta) if self.delta else 0.0
 
     def admits(self, mu: float, pure: float) -> bool:
         """Return whether releases of this joint mu, and of this epsilon if all are pure, keep the bound.
 
-        Either suffices, also where releases depend on earlier ones. Epsilons that add up to at most ``epsilon`` bound
-        every density ratio and cost no delta (docs/privacy.md).
+        Either suffices, also where releases depend on earlier ones. Epsilons up to ``epsilon`` in total bound every
+        density ratio and cost no delta (docs/privacy.md).
         """
         return pure <= self.epsilon * (1 + TOLERANCE) or mu <= self.mu * (1 + TOLERANCE)
 
@@ -154,7 +151,7 @@ class Account:
 
     Attributes:
         dataset: the data owner's name for it.
-        caps: every cap, oldest first, the last in force; empty where only exact sums were released.
+        caps: every cap, oldest first, the last in force.
         entries: every spend, oldest first.
 
     Example:
@@ -186,7 +183,7 @@ class Account:
 
     @property
     def quoted_delta(self) -> float:
-        """The smallest delta of all its caps, at which totals are quoted; 0 without a cap.
+        """The smallest delta of all its caps, at which totals are quoted.
 
         A cap moved to a larger delta must not make the spent epsilon look smaller. A delta of 0 counts only where every
         release is pure.
@@ -234,12 +231,12 @@ class Account:
 
     @property
     def unfinished(self) -> tuple[Spend, ...]:
-        """Spends that count although no record shows that anything was sent."""
+        """Spends that count, but may have sent nothing."""
         return tuple(entry for entry in self.counted if entry.released is None)
 
     @property
     def waiting(self) -> tuple[Spend, ...]:
-        """Single sessions that have sent nothing yet: each may be withdrawn."""
+        """Single sessions that have sent nothing yet."""
         return tuple(entry for entry in self.entries if entry.waiting)
 
     def of_run(self, run: bytes) -> Spend | None:
@@ -267,8 +264,7 @@ class LedgerState:
     """All accounts and counters of a ledger.
 
     Attributes:
-        accounts: by data set.
-        counters: by digest of a roster's members: the last accepted run counter, and its run name.
+        counters: last accepted run counter and run name, by digest of a roster's members.
     """
 
     accounts: Mapping[str, Account]
@@ -276,11 +272,7 @@ class LedgerState:
 
     @classmethod
     def of(cls, records: Iterable[Record]) -> LedgerState:
-        """Read every record of a ledger, in order.
-
-        Raises:
-            LedgerError: a record refers to a release that no earlier record allowed.
-        """
+        """Read every record of a ledger, in order."""
         caps, spends = defaultdict[str, list[Cap]](list), dict[int, tuple[str, Spend]]()
         counters: dict[bytes, tuple[int, bytes]] = {}
         for number, record in enumerate(records, start=1):
@@ -311,7 +303,7 @@ class LedgerState:
         return cls({name: Account(name, tuple(caps[name]), tuple(entries[name])) for name in names}, counters)
 
     def account(self, dataset: str) -> Account:
-        """Return a data set's account, which may be empty."""
+        """Return a data set's account."""
         return self.accounts.get(dataset, Account(dataset))
 
 
@@ -337,7 +329,6 @@ def _freed(spend: tuple[str, Spend] | None, record: Freed) -> tuple[str, Spend]:
 
 
 def _held(spend: tuple[str, Spend] | None) -> tuple[str, Spend]:
-    """Mark a spend as one that needs its record registry, also one older than such marks."""
     if spend is None:
         raise LedgerError("a record is about the registry of a spend that no record allowed")
     dataset, entry = spend
@@ -359,11 +350,7 @@ def _withdrawn(spend: tuple[str, Spend] | None, record: Withdrawn) -> tuple[str,
 
 
 def stored_entry(state: LedgerState, entry: Spend, path: object) -> Spend:
-    """Return a ledger's own copy of an entry that a caller passes.
-
-    Raises:
-        LedgerError: it is no entry, or another ledger's.
-    """
+    """Return a ledger's own copy of an entry that a caller passes."""
     if not isinstance(entry, Spend):
         raise LedgerError(f"not an entry but {type(entry).__name__}: give the entry that spend returned")
     name = entry.id, entry.at, entry.plan, entry.run

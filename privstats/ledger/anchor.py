@@ -1,10 +1,10 @@
-"""Detect an older copy of a ledger by its anchors: its head in a file next to it, and in the user's state folder.
+"""Detect an older copy of a ledger by its head in a file next to it, and in the user's state folder.
 
-A chain inside one file cannot show that its end is missing. The anchor next to the file can, unless a complete folder
-is restored. The anchor outside then can, unless another user or machine has spent. A head that the caller stores
-elsewhere always can.
+A chain inside one file cannot show that its end is missing. The head next to it can, unless a complete folder is
+restored; the head outside then can, unless another user or machine has spent. A head that the caller stores elsewhere
+always can.
 
-Each commit writes ledger, anchor next to it, anchor outside, in that order. So no crash makes an anchor longer than the
+Each commit writes ledger, head next to it, head outside, in that order. So no crash makes a head longer than the
 ledger, and the next writer updates both before it writes.
 """
 
@@ -28,11 +28,7 @@ def head_path(path: Path) -> Path:
 
 
 def stored_head(path: Path) -> Head | None:
-    """Read the head next to the ledger; None where that file is missing.
-
-    Raises:
-        LedgerError: the file cannot be read or holds no head.
-    """
+    """Read the head next to the ledger, if any."""
     beside = head_path(path)
     try:
         with beside.open("rb") as file:
@@ -61,11 +57,7 @@ def keep_head(path: Path, head: Head) -> None:
 
 
 def stored_outside(ledger: str) -> Head | None:
-    """Return the head of the ledger with this name in the user's state folder, if any.
-
-    Raises:
-        LedgerError: the file holds no head.
-    """
+    """Return this ledger's head in the user's state folder, if any."""
     value = _outside(ledger).read()
     return (
         None if value is None else Head.parse(value.decode("ascii", "replace"), f"what is in {_outside(ledger).path}")
@@ -90,11 +82,7 @@ def keep_outside(ledger: str, head: Head, *, replace: bool = False) -> None:
 
 
 def check_outside(path: Path, heads: Sequence[Head], stored: Head | None, ledger: str) -> None:
-    """Verify that the ledger contains the head stored outside its folder.
-
-    Raises:
-        LedgerError: it is an older copy, restored with its folder, or has other records.
-    """
+    """Refuse an older copy, restored with its folder, or a ledger with other records."""
     if stored is not None and not reached(heads, stored):
         raise LedgerError(
             f"ledger {path} has {len(heads) - 1} records and {_outside(ledger).path} says {stored.length}, or others: "
@@ -109,11 +97,7 @@ def _outside(ledger: str) -> Outside:
 
 
 def refuse_lost(path: Path) -> None:
-    """Refuse a new ledger where a lost one's head is: it would be a fresh budget for spent data.
-
-    Raises:
-        LedgerError: there is a head, and no ledger or an empty file.
-    """
+    """Refuse a new ledger where a lost one's head is: it would be a fresh budget for spent data."""
     stored = stored_head(path)
     if stored is not None and stored.length and not (path.exists() and path.stat().st_size):
         raise LedgerError(
@@ -123,15 +107,12 @@ def refuse_lost(path: Path) -> None:
 
 
 def check_head(path: Path, heads: Sequence[Head], stored: Head | None, expected: Head | None) -> None:
-    """Verify that the ledger contains both of its stored heads.
+    """Refuse an older copy or another ledger, and one without a head to compare with.
 
     Args:
         heads: the ledger's head after each record, starting with the empty ledger's.
         stored: the head next to the ledger.
         expected: the head that the caller stored.
-
-    Raises:
-        LedgerError: the file is an older copy or another ledger, or has no head to compare with.
     """
     if stored is None and expected is None:
         raise LedgerError(

@@ -1,7 +1,6 @@
 """Record every spend durably, with a cap per data set.
 
-A spend is on disk before it is allowed, so a crash can lose a release but never its record. The ledger neither samples
-noise nor sees data.
+A spend is on disk before it is allowed, so a crash can lose a release but never its record.
 """
 
 from __future__ import annotations
@@ -50,8 +49,8 @@ FIRST_COUNTER = 0
 class Ledger(LedgerPlace):
     """A privacy ledger in one SQLite file, shared by every process that releases from the same data.
 
-    ``Ledger(path)`` only names the file; every use fails where it is missing. :meth:`create` makes a new ledger,
-    :meth:`open` verifies an existing one completely.
+    ``Ledger(path)`` only names the file. :meth:`create` makes a new ledger, :meth:`open` verifies an existing one
+    completely.
 
     Args:
         path: the file. ``<name>.head`` next to it distinguishes the ledger from an older copy.
@@ -111,8 +110,7 @@ class Ledger(LedgerPlace):
         """Open an account, or change its epsilon and delta; every change stays on record.
 
         Raises:
-            LedgerError: the unit or adjacency of an account with spends would change, the spends exceed the new cap, or
-                the file is missing or failed.
+            LedgerError: the unit or adjacency of an account with spends would change, or the spends exceed the new cap.
             PlanError: a value out of range.
         """
         check_name(dataset)
@@ -147,16 +145,16 @@ class Ledger(LedgerPlace):
 
         Called again for the same data set, plan and run before :meth:`finish`, it returns the same entry and spends
         nothing, so a killed process may restart. After :meth:`finish`, or under another plan, the run's name is used
-        up: a retry has other noise, needs a new name and costs its full price.
+        up: a retry has other noise and costs its full price.
 
         The joint mu is computed from the noise under the account's own unit and adjacency. Every statistic must have
-        noise sized for this schema. A plan without DP spends an infinite mu: it needs a data set without a cap.
+        noise sized for this schema. A plan without DP spends an infinite mu.
 
         Args:
             dataset: an account opened with :meth:`set_cap`; without DP, a data set without an account.
             plan: the plan's digest.
             run: name of this run, 1 to 64 bytes, agreed by all parties and used once.
-            schema, privacy, noise: what the plan measures and promises, and its noise (None without DP).
+            noise: the plan's noise (None without DP).
             what: a short description for the record.
             masking_failure: the plan's bound on the probability that masking shows more than the sum.
             allow_second_exact_release: release exact sums of this data set again. With one client absent, the
@@ -164,9 +162,8 @@ class Ledger(LedgerPlace):
             multiplicity: maximum rows with one record, under resampling: the price is that many times mu.
 
         Raises:
-            LedgerError: no such account, the cap would be exceeded, the run's name is used up, exact sums would be
-                released again, the costs per client are unknown, the noise is not this schema's, or the file failed.
-                Nothing is spent then, and nothing may be sent.
+            LedgerError: no such account, the cap exceeded, the run's name used up, exact sums released again, costs per
+                client unknown, or another schema's noise. Nothing is spent then, and nothing may be sent.
         """
         costs = [Cost(schema, privacy, noise, masking_failure, Cost.repeated(multiplicity))]
         return self._spend(dataset, plan, run, costs, what, allow_second_exact_release, nodes=1, apart="")
@@ -188,13 +185,12 @@ class Ledger(LedgerPlace):
         :meth:`mark_started` starts each round, once. Another run of the same course is another spend.
 
         Args:
-            dataset: as for :meth:`spend`.
             course: the course's digest, 64 hex digits, independent of any round's plan.
             run: name of this run of the course.
             nodes: number of rounds that may start.
             costs: one per round and possible retry; fewer only where rounds cannot hold the same record and ``apart``
                 names what ensures that.
-            what, allow_second_exact_release: as for :meth:`spend`.
+            dataset, what, allow_second_exact_release: as for :meth:`spend`.
             apart: what ensures that rounds hold different records: ``"holding"``, the record registry in a party's
                 ledger; ``"parties"``, the parties' registries, in the ledger of a server, which sees sums only.
 
@@ -203,8 +199,7 @@ class Ledger(LedgerPlace):
                 own unit and adjacency. A round that crashed, failed or stopped is spent and lost.
 
         Raises:
-            LedgerError: as for :meth:`spend`; or there are no costs, or rounds are priced as disjoint and ``apart`` is
-                empty.
+            LedgerError: as for :meth:`spend`; or no costs, or rounds priced as disjoint without ``apart``.
         """
         if nodes < 1 or not costs:
             raise LedgerError("a course has at least one round, and a cost: give both")
@@ -219,11 +214,11 @@ class Ledger(LedgerPlace):
         Args:
             entry: the course's spend.
             node: the round's index in the course.
-            sums_only: the caller is a server, which releases sums of parties and has no records.
+            sums_only: the caller is a server, which has no records.
 
         Raises:
-            LedgerError: the round has started before, the course lacks it, its price relies on a record registry, or
-                ``entry`` is not of this ledger. Nothing may be sampled or sent then.
+            LedgerError: the round has started before, the course lacks it, or its price relies on a record registry.
+                Nothing may be sampled or sent then.
         """
         with self._writing() as log:
             stored = self._stored(log, entry)
@@ -263,7 +258,6 @@ class Ledger(LedgerPlace):
             return entry_of(log.append(record), record)
 
     def _repeated(self, log: Log, earlier: Spend, plan: str, cost: Price, apart: ApartBy) -> Spend:
-        """Return the recorded spend of a run, or refuse a different one."""
         same_spend(earlier, plan, cost, apart)
         if apart and not earlier.apart:  # an older privstats wrote the entry, without a role
             log.append(Assigned(at=self.stamp(), spend=earlier.id, apart=apart))
@@ -275,12 +269,11 @@ class Ledger(LedgerPlace):
         Call it before the bytes are sent; repeating it for the same bytes is allowed.
 
         Args:
-            entry: the result of ``spend``.
             upload: identifies the bytes, for example their SHA-256: another upload of the same run is refused.
 
         Raises:
-            LedgerError: ``entry`` is not of this ledger or was withdrawn, another upload of it was sent, or the file
-                failed. Nothing may be sent then.
+            LedgerError: ``entry`` was withdrawn, another upload of it was sent, or the file failed. Nothing may be sent
+                then.
         """
         if not isinstance(upload, bytes):
             raise LedgerError(
@@ -301,8 +294,7 @@ class Ledger(LedgerPlace):
         ``session.free``, which verifies it.
 
         Raises:
-            LedgerError: ``entry`` is not of this ledger or is a course's, no upload or another one was sent, or the
-                file failed.
+            LedgerError: ``entry`` is a course's, or no upload or another one was sent.
         """
         with self._writing() as log:
             stored = self._stored(log, entry)
@@ -317,8 +309,7 @@ class Ledger(LedgerPlace):
         ``session.withdraw``, which wipes the client's machine before.
 
         Raises:
-            LedgerError: ``entry`` is not of this ledger or is a course's, its upload or release was sent, or the file
-                failed.
+            LedgerError: ``entry`` is a course's, or its upload or release was sent.
         """
         with self._writing() as log:
             stored = self._stored(log, entry)
@@ -338,8 +329,7 @@ class Ledger(LedgerPlace):
             run: its name (``Roster.run``).
 
         Raises:
-            LedgerError: another counter, another name under the last one, an upload was sent under it, or the file
-                failed.
+            LedgerError: another counter, another name under the last one, or an upload was sent under it.
         """
         check_run(run)
         check_counter(members, counter)
@@ -360,7 +350,7 @@ class Ledger(LedgerPlace):
         """Record a person's statement that this party missed the runs before ``counter``.
 
         Raises:
-            LedgerError: ``counter`` is not above the next one, or the file failed.
+            LedgerError: ``counter`` is not above the next one.
         """
         check_counter(members, counter)
         with self._writing() as log:

@@ -24,15 +24,11 @@ class Charge(Account):
     """The account that records a release before its noise is sampled.
 
     Attributes:
-        ledger: the durable record.
         dataset: the account; every release of the same records uses the same name.
         allow_second_exact_release: without DP: release exact sums of this data set again. With one client absent, the
             difference of the two releases is that client's exact vector.
-        multiplicity: maximum rows with one record, where the caller resamples; a release costs that many times its mu
+        multiplicity: maximum rows with one record, under resampling; a release costs that many times its mu
             (:meth:`~privstats.dp.Cost.repeated`).
-
-    Raises:
-        LedgerError: an attribute has a wrong type or range.
 
     Example:
         >>> charge = ps.session.Charge(ps.dp.Ledger.create("ledger.sqlite"), "clinic")
@@ -61,7 +57,7 @@ class Charge(Account):
             )
 
     def spend(self, plan: Plan, run: bytes) -> dp.Spend:
-        """Spend a session, or return its entry if it was spent before; as :func:`spend`."""
+        """Spend a session, or return its entry if it was spent before."""
         return self.ledger.spend(
             self.dataset,
             plan=plan.digest,
@@ -75,11 +71,7 @@ class Charge(Account):
         )
 
     def entry_of(self, plan: Plan, run: bytes) -> dp.Spend:
-        """Return the ledger's entry for a run of this plan.
-
-        Raises:
-            LedgerError: it has none.
-        """
+        """Return the ledger's entry for a run of this plan."""
         entry = self.ledger.account(self.dataset).of_run(run)
         if entry is None or entry.plan != plan.digest:
             raise LedgerError(
@@ -105,7 +97,6 @@ class RoundCharge(Account):
     :func:`privstats.course.authorize` returns one, after it has verified the round's plan.
 
     Attributes:
-        ledger: the durable record.
         entry: the course's spend.
         place: the round's index in the course.
         plan: digest of the round's plan.
@@ -134,19 +125,15 @@ class RoundCharge(Account):
         """Mark the round, once.
 
         Raises:
-            LedgerError: the round has started before, or its price depends on a registry, whose
-                ``RecordRegistry.charge`` is then needed; nothing may be sampled or sent.
+            LedgerError: the round has started before, or its price needs a registry's ``RecordRegistry.charge``;
+                nothing may be sampled or sent.
         """
         self._check(plan)
         self.ledger.mark_started(self.entry, self.place)
         return self.entry
 
     def finish(self, plan: Plan, run: bytes, upload: bytes) -> None:  # noqa: ARG002
-        """Record nothing: the mark is final.
-
-        Raises:
-            LedgerError: there is no mark.
-        """
+        """Require the mark, which is final."""
         self._check(plan)
         entries = (entry for account in self.ledger.accounts() for entry in account.entries)
         if not any(entry.id == self.entry.id and self.place in entry.begun for entry in entries):
@@ -179,13 +166,12 @@ def free(
     The spend stays on record as freed, and the run's name stays used up: a retry needs a new run, with new noise.
 
     Args:
-        plan: the plan all parties agreed on.
         report: ``client.receipt`` of the upload; the ledger must have its digest.
         statements: by place. With helpers: each helper's signed statement at the end of the run, that it did not answer
             or over which list it did (the leader's ``statements``). In the interactive protocol: the survivor lists
             that clients signed (a survivor's ``client.agreement``). Any party may deliver them.
         roster: the roster of the run.
-        panel: where the plan names one, the report's panel.
+        panel: the report's panel, where the plan names one.
         charge: the party's own ledger and its data set there.
 
     Guarantee: if one *helper* is honest, the report stays uniform to all other parties together, so it costs nothing.
@@ -195,8 +181,7 @@ def free(
 
     Raises:
         LocalProtocolError: a statement or the report is missing, forged, or of another run or panel.
-        LedgerError: the protocol has no such proof, the ledger holds no such spend, or another upload was sent under
-            it.
+        LedgerError: the protocol has no such proof, the ledger no such spend, or another upload was sent.
 
     Example:
         >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=ps.Cohort(2, 2, 10), privacy=ps.NoPrivacy())
@@ -224,12 +209,7 @@ def prove_excluded_upload(
     roster: secagg.Roster,
     panel: secagg.Panel | None = None,
 ) -> bytes:
-    """Verify that an upload is in no sum and never can be, and return its digest; arguments as for :func:`free`.
-
-    Raises:
-        LocalProtocolError: a statement or the report is missing, forged, or of another run or panel.
-        LedgerError: the protocol has no such proof.
-    """
+    """Verify that an upload is in no sum and never can be, as for :func:`free`, and return its digest."""
     protocol = protocol_of(plan.masking)
     prove_excluded = protocol.machines.prove_excluded
     if prove_excluded is None:
@@ -247,8 +227,6 @@ def prove_excluded_upload(
 
 def withdraw(client: Peer) -> None:
     """Wipe a party's machine that has sent no upload, journaled or not, and give back its session's cost.
-
-    ``client.discard()`` does the same, but raises nothing once the upload is sent.
 
     Raises:
         LedgerError: the upload was sent, so nothing was changed; or the ledger could not be written, and the client is
@@ -278,7 +256,6 @@ def withdraw_run(plan: Plan, *, roster: secagg.Roster, charge: Charge) -> None:
     If a client's process ended before :func:`withdraw` could wipe it, remove its state and call this.
 
     Args:
-        plan: the plan all parties agreed on.
         roster: the roster of the run; the run's name is used up.
         charge: the party's own ledger and its data set there.
 
@@ -308,11 +285,7 @@ Paid: TypeAlias = Charge | dp.Ledger | Literal["uncharged"] | None
 
 
 def charge_named(ledger: Paid, dataset: str | None) -> Charge | None:
-    """Return the charge for a ledger and an account's name; None for ``"uncharged"``.
-
-    Raises:
-        LedgerError: ``ledger`` is missing or of another type, or several accounts and none named.
-    """
+    """Return the charge for a ledger and an account's name; None for ``"uncharged"``."""
     if not isinstance(ledger, dp.Ledger):
         if dataset is not None:
             raise LedgerError("dataset names an account of a Ledger: give ledger=Ledger.open(path) with it")
@@ -336,11 +309,7 @@ def charge_named(ledger: Paid, dataset: str | None) -> Charge | None:
 
 
 def charged_by_rows(ledger: Paid, dataset: str | None, times: int) -> Paid:
-    """Return the account charged for records in up to ``times`` rows each; ``"uncharged"`` is unchanged.
-
-    Raises:
-        LedgerError: ``times`` is no number of rows, or several accounts and none named.
-    """
+    """Return the account charged for records in up to ``times`` rows each; ``"uncharged"`` is unchanged."""
     if isinstance(ledger, dp.Ledger):
         return Charge(ledger, _account(ledger, dataset), multiplicity=times)
     return replace(ledger, multiplicity=ledger.multiplicity * times) if isinstance(ledger, Charge) else ledger

@@ -1,7 +1,7 @@
 """Read and write the ledger's SQLite file: full sync, and verification of the full chain.
 
-The ledger is a chain of records, not tables of totals: a chain shows an edit anywhere, and no second table can disagree
-with it. Accounts, run names and counters are computed from the records at every use. Ledgers of format 1 are refused.
+The ledger is a chain of records: a chain shows an edit anywhere, and accounts are computed from it at every use.
+Ledgers of format 1 are refused.
 """
 
 from __future__ import annotations
@@ -87,11 +87,7 @@ class Log:
         return first.ledger if isinstance(first, Opened) else ""
 
     def append(self, record: Record) -> int:
-        """Write a record and return its number; it counts once the transaction is committed.
-
-        Raises:
-            LedgerError: it does not decode to itself.
-        """
+        """Write a record and return its number; it counts once the transaction is committed."""
         body = sealed(record)
         head = link(self.head, body)
         row = (head.length, body.decode(), head.digest)
@@ -114,11 +110,7 @@ class Log:
         return row[0] if row and isinstance(row[0], bytes) else b""
 
     def load(self) -> None:
-        """Read and verify every record.
-
-        Raises:
-            LedgerError: one was edited, removed, added or moved by hand.
-        """
+        """Read every record; refuse a ledger edited by hand."""
         rows = self.connection.execute("SELECT number, body, digest FROM log ORDER BY number")
         for number, body, digest in rows:
             if not isinstance(body, str) or not isinstance(digest, str):  # a file cut short reads as NULL
@@ -144,20 +136,17 @@ def writing(
 
     The write lock is taken at the start, so no other process writes between reading the total and adding to it.
     ``synchronous=EXTRA`` syncs the file and its folder before the commit returns. Both heads are written before the
-    transaction (for the unchanged file) and after it; after a crash in between they are one step behind, and the next
-    writer updates them.
+    transaction and after it; after a crash in between they are one step behind, and the next writer updates them.
 
     Args:
-        path: the file.
-        timeout: seconds to wait for another process.
         create: create a ledger with this time in its first record; empty: the ledger must exist.
         expected: a head that the caller has stored.
         restored: the owner confirms that nothing was sent under the records that an older copy lacks; its head then
             replaces the longer one outside.
 
     Raises:
-        LedgerError: the file is missing (or exists, with ``create``), locked, unreadable, edited, older than its heads,
-            no ledger, or of a newer version; or the disk is full.
+        LedgerError: the file is missing (or exists, with ``create``), locked, edited, older than its heads, no ledger,
+            or of a newer version; or the disk is full.
     """
     if create:
         refuse_lost(path)
@@ -191,9 +180,6 @@ def reading(path: Path, timeout: float, *, expected: Head | None = None) -> Iter
 
     The file is opened for writing where possible, because the first reader after a crash must roll back an unfinished
     transaction.
-
-    Raises:
-        LedgerError: as for :func:`writing`.
     """
     _require_file(path)
     try:
@@ -244,7 +230,6 @@ def _created(connection: sqlite3.Connection, path: Path, at: str) -> tuple[Log, 
 
 
 def _opened(connection: sqlite3.Connection, path: Path, expected: Head | None) -> tuple[Log, Head]:
-    """Return the verified log, and the head that is already on disk."""
     log = _loaded(connection, path)
     check_head(path, log.heads, stored_head(path), expected)
     return log, log.head

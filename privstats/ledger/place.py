@@ -23,11 +23,7 @@ def now() -> datetime:
 
 @dataclass(frozen=True)
 class LedgerPlace:
-    """A ledger's file, which every use opens again; :class:`~privstats.dp.Ledger` documents the arguments.
-
-    Attributes:
-        asks: whether nothing is written: :meth:`asking`.
-    """
+    """A ledger's file, which every use opens again; :class:`~privstats.dp.Ledger` documents the arguments."""
 
     path: str | PathLike[str]
     timeout: float = 10.0
@@ -52,11 +48,7 @@ class LedgerPlace:
         return None if self.expected_head is None else Head.parse(self.expected_head, "expected_head")
 
     def stamp(self) -> str:
-        """Return the time for a new record.
-
-        Raises:
-            LedgerError: ``clock`` returns no datetime.
-        """
+        """Return the time for a new record."""
         time = self.clock()
         if not isinstance(time, datetime):
             raise LedgerError(f"clock must return a datetime, got {type(time).__name__}; leave it out for the system's")
@@ -82,9 +74,6 @@ class LedgerPlace:
 
         Returns:
             Minimum number of missing records; 0 where the ledger is the newest known.
-
-        Raises:
-            LedgerError: as for every use, except for the head outside the folder.
 
         Example:
             >>> ledger = ps.dp.Ledger.create("ledger.sqlite")

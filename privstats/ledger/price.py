@@ -37,8 +37,6 @@ class Cost:
     """One release's schema, promise and noise, and the failure probability of its masking.
 
     Attributes:
-        schema: what is measured.
-        privacy: the promise.
         noise: the calibrated noise; None for exact sums.
         masking_failure: bound on the probability that masking reveals more than the sum.
         multiplicity: number of releases of this mu that the cost counts for, in mu^2, by adjacency of mu: for courses
@@ -64,9 +62,6 @@ class Cost:
 
         mu-GDP for one row is ``times`` mu-GDP for ``times`` rows (group privacy: Dong, Roth, Su 2019), under either
         adjacency: ``times**2`` in mu^2.
-
-        Raises:
-            LedgerError: no integer of at least 1.
 
         Example:
             >>> ps.dp.Cost.repeated(3)
@@ -116,7 +111,7 @@ def _price(account: Account, cost: Cost) -> Price:
 
 
 def _check_named(schema: Schema, noise: Noise) -> None:
-    """Refuse a statistic without separate noise: a price that sums over noise would release it for free."""
+    """Refuse a statistic without noise: a price that sums over noise would release it for free."""
     sigma = noise.sigma
     bare = [letter for letter in schema.statistics if not 0 < sigma.get(letter, 0.0) < math.inf]
     bare += [letter for letter in schema.statistics if noise.pure and letter not in noise.scales and letter not in bare]
@@ -129,7 +124,6 @@ def _check_named(schema: Schema, noise: Noise) -> None:
 
 
 def _multiplicity(cost: Cost, dataset: str, cap: Cap) -> float:
-    """Return the number of releases a cost counts for under the account's adjacency."""
     if cost.multiplicity and cap.adjacency not in cost.multiplicity:
         raise LedgerError(
             f"account {dataset!r} is kept under {cap.adjacency} and the cost has a multiplicity for "
@@ -166,7 +160,6 @@ def _cost(dataset: str, cap: Cap, schema: Schema, privacy: Privacy, noise: Noise
 
 
 def _check_priced_by_record(dataset: str, cap: Cap, schema: Schema, privacy: Privacy) -> None:
-    """Refuse a plan with an unknown cost for one record of the account."""
     if cap.unit != "record":
         raise LedgerError(
             f"account {dataset!r} is kept per {cap.unit} under {cap.adjacency} and the plan promises per "
@@ -191,7 +184,7 @@ def _check_priced_by_record(dataset: str, cap: Cap, schema: Schema, privacy: Pri
 
 
 def _check_sized(schema: Schema, privacy: Privacy, noise: Noise) -> None:
-    """Refuse noise with a lower claimed mu than it has under this schema: it was sized for another schema."""
+    """Refuse noise with a lower claimed mu than it has here: it was sized for another schema."""
     least = _least_mu(schema, privacy, noise)
     if least > noise.mu * (1 + TOLERANCE) or _least_epsilon(schema, privacy, noise) > noise.epsilon * (1 + TOLERANCE):
         raise LedgerError(
@@ -224,7 +217,6 @@ def _shares_of_clip(schema: Schema, privacy: Privacy, noise: Noise) -> dict[str,
 
 
 def _least_epsilon(schema: Schema, privacy: Privacy, noise: Noise) -> float:
-    """Return the smallest pure epsilon that the noise can have; 0 for Gaussian noise."""
     if not noise.pure:
         return 0.0
     return (privacy.max_records_per_client or 1) * joint_epsilon(schema, noise.scales, privacy.adjacency)

@@ -54,9 +54,8 @@ class Spent(_Base, frozen=True, tag="spent", omit_defaults=True):
     """Record that a release, or a course of ``nodes`` sessions, is allowed; ``run`` is in hex.
 
     ``mu`` is None for exact sums. ``pure`` is the epsilon of a release with delta = 0, otherwise None; its ``mu`` is
-    that of its noise (an older privstats wrote the larger mu that epsilon implies). ``apart`` is ``"holding"`` in the
-    ledger of a party, which has a registry of every round's records, and ``"parties"`` in that of a server, which sees
-    sums only. Fields with their default are omitted, so older records keep their bytes.
+    that of its noise (an older privstats wrote the larger mu that epsilon implies). ``apart`` is as in
+    :class:`~privstats.ledger.accounts.Spend`. Fields with their default are omitted, so older records keep their bytes.
     """
 
     dataset: str
@@ -73,7 +72,7 @@ class Spent(_Base, frozen=True, tag="spent", omit_defaults=True):
 
 
 class Marked(_Base, frozen=True, tag="marked"):
-    """Records the start of round ``node`` of the course that record number ``spend`` allowed; it never starts again."""
+    """Records the start of round ``node`` of the course in record ``spend``; it never starts again."""
 
     spend: Count
     node: Count
@@ -87,30 +86,27 @@ class Finished(_Base, frozen=True, tag="finished"):
 
 
 class Freed(_Base, frozen=True, tag="freed"):
-    """The upload under record number ``spend`` is in no sum and never can be: it costs nothing. ``proof`` is a digest.
-
-    An older privstats refuses a ledger with such a record, because it would compute another total.
-    """
+    """The upload under record ``spend`` is in no sum and never can be: it costs nothing. ``proof`` is a digest."""
 
     spend: Count
     proof: Hex
 
 
 class Withdrawn(_Base, frozen=True, tag="withdrawn"):
-    """Nothing was sent under record number ``spend``, and nothing ever will be: it costs nothing."""
+    """Nothing was sent under record ``spend``, and nothing ever will be: it costs nothing."""
 
     spend: Count
 
 
 class Assigned(_Base, frozen=True, tag="assigned"):
-    """Assigns the role ``apart`` to a course that an older privstats spent as record number ``spend``."""
+    """Assigns the role ``apart`` to a course that an older privstats spent as record ``spend``."""
 
     spend: Count
     apart: Literal["holding", "parties"]
 
 
 class Counted(_Base, frozen=True, tag="counted"):
-    """The last run counter accepted for the parties with the digest ``members``; both names in hex."""
+    """The last run counter accepted for the parties with the digest ``members``; both in hex."""
 
     members: Hex
     counter: Count
@@ -121,10 +117,9 @@ RegistryAction: TypeAlias = Literal["opened", "entered", "rows", "gone", "taken"
 
 
 class Held(_Base, frozen=True, tag="held"):
-    """A change of records of the stream that record number ``spend`` allowed; ``body`` is the SHA-256 of their keys.
+    """A change of records of the stream in record ``spend``; ``body`` is the SHA-256 of their keys.
 
-    For ``rows`` these are keys of persons, each with a keyed hash of this person's entered rows. An older privstats
-    refuses a ledger with such a record.
+    For ``rows`` these are keys of persons, each with a keyed hash of this person's entered rows.
     """
 
     spend: Count
@@ -151,11 +146,7 @@ class Head:
 
     @classmethod
     def parse(cls, text: object, where: str) -> Head:
-        """Parse ``text``.
-
-        Raises:
-            LedgerError: it is no head; ``where`` names its source.
-        """
+        """Parse ``text``; ``where`` names its source in the error."""
         match = _HEAD.fullmatch(text.strip()) if isinstance(text, str) else None
         if match is None:
             raise LedgerError(f"{where} must be a head as printed, <records>-<64 hex digits>: copy it whole")
@@ -179,11 +170,7 @@ def encode(record: Record) -> bytes:
 
 
 def sealed(record: Record) -> bytes:
-    """Encode, and verify that the result decodes to the record; otherwise the ledger could never be read again.
-
-    Raises:
-        LedgerError: a value has a type that no record has.
-    """
+    """Encode, and verify that the result decodes to the record; otherwise the ledger could never be read again."""
     try:
         body = encode(record)
         if _DECODER.decode(body) == record:
@@ -194,11 +181,7 @@ def sealed(record: Record) -> bytes:
 
 
 def decode(body: bytes) -> Record:
-    """Decode a record.
-
-    Raises:
-        LedgerError: ``body`` is not of this version.
-    """
+    """Decode a record of this version."""
     try:
         return _DECODER.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError):

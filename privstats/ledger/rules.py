@@ -54,7 +54,7 @@ def check_change(account: Account, wanted: Cap) -> None:
 def same_spend(earlier: Spend, plan: str, cost: Price, apart: ApartBy = "") -> Spend:
     """Return the entry of a run that was spent before; refuse it if anything was sent or differs.
 
-    For a pure spend, epsilon and plan decide, because an older privstats wrote a larger mu.
+    For a pure spend, epsilon and plan decide: an older privstats wrote a larger mu.
     """
     if earlier.released is not None:
         raise LedgerError(used_up(earlier))
@@ -138,7 +138,7 @@ def check_name_unused(accounts: Iterable[Account], run: bytes) -> None:
 def check_first_exact(account: Account, allowed: bool) -> None:
     """Refuse exact sums after exact sums, unless the charge allows their difference to be seen.
 
-    A session that has sent nothing may still send its sums, so it counts until it is withdrawn.
+    A session that has sent nothing still may, so it counts until it is withdrawn.
     """
     if account.counted and not allowed:
         if len(account.waiting) == len(account.counted):
@@ -191,7 +191,6 @@ def check_room(account: Account, cost: Price) -> None:
 
 
 def _begun(waiting: Sequence[Spend]) -> str:
-    """Return the sessions that have sent nothing, and the remedy."""
     runs = ", ".join(entry.run.hex() for entry in waiting[:_SHOWN]) + (", ..." if len(waiting) > _SHOWN else "")
     several = len(waiting) > 1
     return (

@@ -30,7 +30,7 @@ class BudgetRow(NoiseRow):
     Attributes:
         bits: ring bits of its widest segment.
         headroom: how many times the largest possible sum fits below the wrap.
-        advantage: without DP, predicted membership advantage of the likelihood-ratio attacker; nan with DP.
+        advantage: without DP, the likelihood-ratio attacker's predicted membership advantage.
 
     Example:
         >>> schema, cohort = ps.ClassSchema(2, 2, "NA", clip_norm=1.0), ps.Cohort(3, 3, 100)
@@ -50,11 +50,10 @@ class Budget:
     """A plan's budget: one row per statistic and the joint guarantee. Prints as a table.
 
     Attributes:
-        rows: one per statistic.
         mu, epsilon, delta: the guarantee of everything released together; infinite mu and epsilon without DP. delta
             includes ``masking_failure``.
         promise: trust model, unit and adjacency, in words.
-        upload_bytes: size of a client's masked vector on the wire.
+        upload_bytes: size of a client's masked vector.
         masking_failure: bound on the probability that masking shows more than the sum.
         conditions: sentences on epsilon's assumptions; empty without DP.
 
@@ -137,7 +136,6 @@ def unit_in_words(privacy: Privacy) -> str:
 
 
 def _row(spend: NoiseRow, rooms: Sequence[Headroom], advantage: float) -> BudgetRow:
-    """Return a statistic's noise, and its tightest segment."""
     bits, headroom = max(room.bits for room in rooms), min(room.factor for room in rooms)
     return BudgetRow(**asdict(spend), bits=bits, headroom=headroom, advantage=advantage)
 
@@ -146,8 +144,8 @@ def predicted_advantage(schema: Schema, statistic: str, max_records: int) -> flo
     """Predict a likelihood-ratio attacker's membership advantage (largest TPR - FPR) from noiseless sums.
 
     Each of the k independent entries a record touches reveals 1/n about it, so d' = sqrt(k / n) and the advantage is 2
-    Phi(d'/2) - 1, with n records in the record's class (all of them for B, G, h, q), spread evenly. A minimum count is
-    meaningless without the dimension: the advantage is near 1 until n is far above k.
+    Phi(d'/2) - 1, with n records in the record's class (all of them for B, G, h, q), spread evenly. The advantage is
+    near 1 until n is far above k.
     """
     row = next(row for row in schema.sent if row.letter == statistic)
     entries, per_class = row.entries(schema.sizes), schema.sizes["class"] if row.cells == "class" else 1
@@ -157,10 +155,6 @@ def predicted_advantage(schema: Schema, statistic: str, max_records: int) -> flo
 
 def conditions(schema: Schema, *, per_person: bool = False) -> tuple[str, ...]:
     """Return the conditions of a promise, for a plan with DP.
-
-    Args:
-        schema: its fields show which bounds were chosen.
-        per_person: whether the promise is for a person with several rows.
 
     Guarantee:
         Epsilon bounds what the *released sums* reveal. Anything else that depends on a record (a party's refusal, a

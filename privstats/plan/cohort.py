@@ -1,8 +1,4 @@
-"""Describe the parties of one aggregation, and compute the ring widths at which no sum can wrap.
-
-``check_plausible`` refuses noisy sums that no honest cohort can have, after the centre lift and before the minimum
-count; it cannot validate a client's masked input.
-"""
+"""Describe the parties of one aggregation, and compute the ring widths at which no sum can wrap."""
 
 from __future__ import annotations
 
@@ -36,12 +32,12 @@ class Cohort:
     Args:
         clients: parties in the roster, at least 2.
         min_survivors: minimum number of clients in an unmasked sum; with fewer the session aborts.
-        max_records: maximum number of records over all clients together; it determines the ring's width.
+        max_records: maximum records over all clients; it determines the ring's width.
         colluders: clients that may work with the server without learning another client's vector; the guarantee of
             distributed noise does not count their shares.
 
     Raises:
-        PlanError: a field is out of bounds; the message names the field, its bound and the remedy.
+        PlanError: naming the field, its bound and the remedy.
 
     Example:
         >>> cohort = ps.Cohort(clients=12, min_survivors=10, max_records=50_000, colluders=2)
@@ -79,9 +75,9 @@ class Cohort:
 class Limits:
     """Limits on the number of records in a released sum, for any division among clients.
 
-    Every honest client holds at most ``max_records``, so no honest sum holds more than ``every``. A sum with noisy
-    counts above ``refused_above`` records is refused. Noise can lower counts as much as raise them, so an accepted sum
-    holds at most ``admitted``. Without released counts all three are equal.
+    No honest sum holds more than ``every``. A sum with noisy counts above ``refused_above`` records is refused. Noise
+    can lower counts as much as raise them, so an accepted sum holds at most ``admitted``. Without released counts all
+    three are equal.
     """
 
     refused_above: int
@@ -94,7 +90,6 @@ class Headroom:
     """The width of one segment, and its free room.
 
     Attributes:
-        segment: the layout segment.
         bits: ring width b; sums are in [-2**(b-1), 2**(b-1)).
         largest: largest absolute value of the noisy sum, except with probability ``WRAP_PROBABILITY`` in all.
         plausible: the same for a sum that passes the count check; lower only for counts.
@@ -128,12 +123,11 @@ def headroom(
     """Choose every segment's width: the smallest integer b with 2**(b-1) > n M + z sigma + 1.
 
     ``noise_std`` returns the standard deviation, in grid steps, of all noise that can be in the sum, or for Laplace
-    noise the equivalent in the tail (``Noise.tail_sigma``). A discrete Gaussian is sub-Gaussian and a rounded one
-    differs from a Gaussian by half a step (the ``+ 1``). So with z = sqrt(2 ln(2 D / WRAP_PROBABILITY)) over D entries
-    a union bound keeps the wrap probability below ``WRAP_PROBABILITY``. n is the number of records in a released sum
-    (:class:`Limits`). For the counts n covers all that honest clients can hold, so counts never wrap and too many
-    records are always refused. ``spare_bits`` are added, for a server that weighs the sums of several sessions before
-    it adds noise.
+    noise the equivalent in the tail. A discrete Gaussian is sub-Gaussian and a rounded one differs from a Gaussian by
+    half a step (the ``+ 1``). So with z = sqrt(2 ln(2 D / WRAP_PROBABILITY)) over D entries a union bound keeps the
+    wrap probability below ``WRAP_PROBABILITY``. n is the number of records in a released sum (:class:`Limits`); for the
+    counts it covers all that honest clients can hold, so counts never wrap. ``spare_bits`` are for a server that weighs
+    the sums of several sessions before it adds noise.
 
     Raises:
         PlanError: a segment would need more than 62 bits.
@@ -180,18 +174,18 @@ def check_plausible(plan: Plan, vector: NDArray[np.int64]) -> None:
     """Refuse a lifted sum that no honest cohort can have.
 
     Args:
-        plan: its headroom and record limits are the bounds.
         vector: the lifted sum *with all its noise*, int64, flat. Without the noise the check would be an oracle: a
             malicious client could move the sum to the bound, where one record of its victim decides.
 
     Guarantee:
         Post-processing of the noisy sum: refusing costs no privacy beyond the charged release. A cohort of at most
         ``max_records`` records is refused with probability below 2**-39: every entry stays within its bound except with
-        ``WRAP_PROBABILITY`` over all entries, and the counts' sum adds the share of one entry more.
+        ``WRAP_PROBABILITY`` over all entries, and the counts' sum adds the share of one entry more. It cannot validate
+        a client's masked input.
 
     Raises:
-        AggregationError: ``too-many-records``: the counts exceed the plan's records. ``implausible``: an entry exceeds
-            that of any honest noisy sum.
+        AggregationError: ``too-many-records`` by the counts, or ``implausible``: an entry exceeds that of any honest
+            noisy sum.
 
     Example:
         >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)
@@ -229,11 +223,7 @@ def _check_records(plan: Plan, vector: NDArray[np.int64]) -> None:
 def check_cohort(schema: Schema, cohort: Cohort, privacy: Privacy | NoPrivacy, agrees: bool) -> None:
     """Refuse a cohort too small for sums that are functions of a full client.
 
-    Args:
-        agrees: the protocol's clients see the list of survivors before the sum is unmasked.
-
-    Raises:
-        PlanError: the message names the field, its bound and the remedy.
+    ``agrees`` states whether clients see the list of survivors before the sum is unmasked.
     """
     check = _COHORTS.get(schema.task)
     if check is not None:
@@ -270,12 +260,10 @@ def _check_alignment(schema: GaussianSchema, cohort: Cohort, privacy: Privacy | 
 
 
 def check_parties(schema: Schema, cohort: Cohort, privacy: Privacy | NoPrivacy) -> None:
-    """Refuse total parties in terms of records, and the exchange of a client under any other schema.
+    """Refuse parties in terms of records, and the exchange of a client under any schema but a ``PartySchema``.
 
-    Raises:
-        PlanError: a ``PartySchema`` without ``max_records_per_client=1``, or with a ``client_clip``, which would clip
-            twice; fewer ``max_records`` than clients; another schema and the exchange of a client, for which no audit
-            searches.
+    A party is one record of a ``PartySchema``, so ``max_records_per_client`` is 1. A ``client_clip`` would clip it
+    twice.
     """
     if schema.whole_parties and cohort.max_records < cohort.clients:
         raise PlanError(
@@ -325,7 +313,6 @@ def _check_sites(schema: SitesSchema, cohort: Cohort, privacy: Privacy | NoPriva
 
 
 def _check_places(schema: EffectSchema, cohort: Cohort, _: Privacy | NoPrivacy, __: bool) -> None:
-    """Refuse groups with too few sites, and a list of probabilities that does not fit the roster."""
     pi = schema.probability
     if isinstance(pi, tuple) and len(pi) != cohort.clients:
         raise PlanError(

@@ -39,13 +39,12 @@ class Devices:
         registrar_key: the registrar's Ed25519 public key, 64 hex digits, which verifies the signed roster.
         page: the organisation that serves the page; none of the panel's. If the registrar serves it, write ``"the
             registrar is trusted with every answer"`` instead.
-        most_runs: maximum number of runs to which a person is invited.
+        most_runs: maximum runs to which a person is invited.
         stated_epsilon: the epsilon shown to a person, needed under a ``Privacy``: for all ``most_runs`` runs together,
-            one answer exchanged for another, at the plan's delta. A plan refuses a number that is too low.
+            one answer exchanged for another, at the plan's delta.
         words: ``"per record"``, written out under the record unit: a device may hold several records.
         exact: ``"the leader is trusted with the sum"``, written out where the panel adds no noise.
-        texts: title, questions, help and answers by language and variable, shown instead of names: see
-            :func:`privstats.files.page_texts.checked_texts`.
+        texts: texts shown instead of names: see :func:`privstats.files.page_texts.checked_texts`.
 
     Raises:
         PlanError: naming the field, its bound and the remedy.
@@ -141,11 +140,7 @@ class Devices:
 
 
 def check_devices(plan: Plan) -> None:
-    """Refuse a plan if its promise to devices would depend on unknowable facts, or on an answer.
-
-    Raises:
-        PlanError: the message states why, and the remedy.
-    """
+    """Refuse a plan if its promise to devices would depend on unknowable facts, or on an answer."""
     devices = plan.devices
     if devices is None:
         return
@@ -167,10 +162,6 @@ def least_epsilon(schema: Schema, privacy: Privacy, noise: Noise, runs: int) -> 
     add-remove it is a group of two, hence at most twice the mu (Dong, Roth and Su 2022, theorem 2.14), and at most
     ``dp.client_mu`` of as many records replaced. R runs compose to sqrt(R) mu (corollary 2 there). For a pure promise
     epsilons add up.
-
-    Args:
-        privacy: the promise of one run.
-        noise: its noise.
 
     Example:
         >>> from privstats.plan.devices import least_epsilon

@@ -102,11 +102,7 @@ def from_toml(text: str) -> dict[str, Any]:
 
 
 def read_text(path: str | os.PathLike[str]) -> str:
-    """Read a plan file, UTF-8; a byte-order mark is dropped.
-
-    Raises:
-        PlanError: the file cannot be read, is too long, or is no UTF-8 text.
-    """
+    """Read a plan file, UTF-8; a byte-order mark is dropped."""
     if not isinstance(path, str | os.PathLike):
         raise PlanError(f"Plan.read takes the path of a plan file, got {type(path).__name__}; give a str or a Path")
     if isinstance(path, str) and "\n" in path:
@@ -143,7 +139,6 @@ def _parsed(text: str) -> dict[str, Any]:
 
 
 def _remedy(text: str) -> str:
-    """Return the remedy for an invalid text that shows its cause."""
     if "\n" not in text and "=" not in text:
         return "; this looks like a path, so use Plan.read(path)"
     comma = _DECIMAL_COMMA.search(text)
@@ -208,7 +203,6 @@ def _privacy(table: dict[str, Any]) -> Privacy | NoPrivacy:
 
 
 def _published(table: dict[str, Any]) -> Published:
-    """Return the digest of the published values, which have their own file."""
     _refuse_unknown("published", table, ("sha256", "after"))
     if "sha256" not in table:
         raise PlanError("published lacks sha256; add it to [published], or delete the table")

@@ -71,27 +71,23 @@ class Plan:
         merge: for a rare class, the parent class that receives its sums.
         protocol: ``"interactive"`` (six messages per client, no trusted server) or ``"split"`` (one message per client,
             to a leader and helpers, one of them trusted).
-        panel: for ``"split"`` the Ed25519 identities of the leader and then of every helper, 64 hex digits each. The
-            parties must compare them: a party that controls all members reads every vector.
+        panel: for ``"split"`` the Ed25519 identities of the leader and of every helper, 64 hex digits each. The parties
+            must compare them: a party that controls all members reads every vector.
         graph: ``"complete"``, ``"robust"`` (random k-regular, with enough neighbours to bound a server that chooses
             which clients drop), ``"sparse"`` (with fewer, for a server that follows the protocol) or ``"auto"``
             (complete up to 256 clients, robust beyond).
-        published: values that the measurement reads, for schemas that need some (``schema.needs``). Their digest is
-            part of the plan's, so all parties use equal values.
+        published: values that the measurement reads (``schema.needs``). Their digest is part of the plan's, so all
+            parties use equal values.
         excess_noise: ``"kept"``; or, with distributed noise, ``"removed"``: noise is sized for ``min_survivors``, and
-            clients open the surplus layers once the list of survivors is agreed on (docs/privacy.md).
+            clients open the surplus layers (docs/privacy.md).
         key_agreement: ``"x25519"``; or ``"mlkem768-x25519"``: an attacker who records every message and breaks X25519
             later still reads no party's sums.
-        spare_bits: extra ring bits, for a central server that weighs the sums of several sessions before it adds noise;
-            a ``Stream`` sets it.
+        spare_bits: extra ring bits, for a central server that weighs the sums of several sessions before it adds noise.
         validity: the claim that every client proves of its sums, for ``"split"``; experimental, see :class:`Validity`.
-        devices: who may send, and what the page states, where clients are devices of invited people; see
-            :class:`Devices`.
+        devices: who may send, where clients are devices of invited people; see :class:`Devices`.
 
     Raises:
-        PlanError: a vector too large for one message, contradicting thresholds, masking that fails too often for the
-            promise, noise that cannot meet the budget safely on the grid, or a ring that would overflow; the message
-            names the field, the bound and the remedy.
+        PlanError: parts that do not fit together; the message names the field, the bound and the remedy.
 
     Guarantee:
         With a ``Privacy``, everything released under this plan is (epsilon, delta)-differentially private for the
@@ -168,7 +164,7 @@ class Plan:
 
     @cached_property
     def person_clip(self) -> PersonAverage | PersonClip | None:
-        """The limit on one person's contribution, for ``measure``; None unless the plan promises persons."""
+        """The limit on one person's contribution, for ``measure``, if the plan promises persons."""
         if not isinstance(self.privacy, Privacy) or self.privacy.unit != "person":
             return None
         from privstats.dp import person_clip
@@ -177,7 +173,6 @@ class Plan:
 
     @property
     def _levels(self) -> tuple[int, ...]:
-        """The client numbers for which remaining noise may be sized; empty where excess noise stays."""
         cohort = self.cohort
         if self.excess_noise == KEPT:
             return ()
@@ -185,12 +180,12 @@ class Plan:
 
     @cached_property
     def limits(self) -> Limits:
-        """Limits on the number of records in a released sum."""
+        """Limits on the records in a released sum."""
         return limits(self.layout, self.cohort, self._noise_std)
 
     @cached_property
     def headroom(self) -> tuple[Headroom, ...]:
-        """Width and free room of every segment in the group."""
+        """Width and free room of every segment."""
         rooms = headroom(self.layout, self.limits, self._noise_std, self.spare_bits)
         if self.claim is None:
             return rooms
@@ -199,7 +194,7 @@ class Plan:
 
     @cached_property
     def claim(self) -> Claim | None:
-        """The claim that every report proves, as the machines read it."""
+        """The claim that every report proves, if any."""
         if self.validity is None:
             return None
         from privstats.plug_ins import of_contrib
@@ -241,7 +236,7 @@ class Plan:
 
     @property
     def helpers(self) -> int:
-        """Number of helpers in the panel, without its leader."""
+        """Number of helpers, without the leader."""
         return len(self.panel) - 1 if PROTOCOLS[self.protocol].has_panel else 0
 
     @property
@@ -285,15 +280,13 @@ class Plan:
         """Read a plan document from its text; :meth:`with_values` adds published values.
 
         Raises:
-            PlanError: naming the table and key that is missing, unknown, of the wrong type or out of bounds.
+            PlanError: naming the table and key at fault.
         """
         return cls(**document.from_toml(text))
 
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> Plan:
-        """Read a plan file: UTF-8, of at most 4 MiB.
-
-        Published values are read from the file next to the plan (``round.toml``, ``round.values``) where it exists.
+        """Read a plan file, at most 4 MiB of UTF-8, and published values next to it (``round.toml``, ``round.values``).
 
         Raises:
             PlanError: the file cannot be read, or its plan is refused.

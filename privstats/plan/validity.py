@@ -46,8 +46,7 @@ class Validity:
         level: ``"moments"``: the sums are over at most ``most_records`` fractional records within the schema's bounds,
             class by class. ``"norm"``: each statistic has at most the norm of ``most_records`` records, which protects
             gradients, and does not protect class moments.
-        most_records: maximum records of one client; public. The largest client determines how far any liar can move the
-            sums.
+        most_records: maximum records of one client; public. It determines how far any liar can move the sums.
 
     Raises:
         PlanError: naming the field, its bound and the remedy.
