@@ -6,29 +6,29 @@
     +-- SchemaError                   correct the schema
     +-- PlanError                     correct the plan; no data was read
     +-- DataError                     correct one party's records
-        +-- RecordError               one cannot be read: mend it, or measure without it
-    +-- ReleaseError                  the file is damaged, forged or of another kind: request it again
+        +-- RecordError               mend the record, or measure without it
+    +-- ReleaseError                  request the release file again
     +-- HeadError                     correct a head's parameters, or request its file again
-    +-- MissingStatisticError         choose another head, or release the statistic that it names
-    +-- MissingExtraError             install the extra that it names (also an ImportError)
+    +-- MissingStatisticError         choose another head, or release the statistic
+    +-- MissingExtraError             install the extra (also an ImportError)
     +-- LedgerError                   nothing was released: a person decides, no program retries
     +-- RandomnessError               pass no generator, or make one in this process
     +-- ProtocolError                 one aggregation; catch this around a session
-        +-- AggregationError          the session ended without a sum; start a new run, under a new name
+        +-- AggregationError          start a new run, under a new name
         +-- TooFewAnswersError        run it again: nothing is lost
-        +-- RemoteProtocolError       a peer broke the protocol: a client ends, a server goes on without the peer
-        +-- LocalProtocolError        the caller misused a machine or a journal; correct the program
+        +-- RemoteProtocolError       a client ends, a server goes on without the peer
+        +-- LocalProtocolError        correct the program
             +-- NothingToResumeError  create the journal
             +-- InUseError            wait: another process has the journal
-            +-- RestoredError         from a backup, or copied; its operator decides whether it may go on
+            +-- RestoredError         its operator decides whether it may go on
             +-- SessionEndedError     start a new run
 
-    AssumedPublicWarning              a UserWarning; make it an error where no person reads warnings
-    ClippedWarning                    a UserWarning: the bounds clip most records; for the data holder alone
-    UnreadableRecordsWarning          a UserWarning: some records were excluded; for the data holder alone
+    AssumedPublicWarning              make it an error where no person reads warnings
+    ClippedWarning                    for the data holder alone
+    UnreadableRecordsWarning          for the data holder alone
 
-``SchemaError``, ``PlanError``, ``DataError``, ``ReleaseError``, ``HeadError`` and ``MissingStatisticError`` are
-``ValueError`` too. A message names the field, the bound and the remedy, and never a data value or a secret.
+The errors about schemas, plans, data, releases, heads and statistics are ``ValueError`` too. A message names the field,
+the bound and the remedy, and never a data value or a secret.
 """
 
 from __future__ import annotations

@@ -11,7 +11,6 @@ A room lists its names under ``if TYPE_CHECKING:``, each as ``from module import
         __getattr__, __dir__ = lazy_names(__name__)
 
 The call is in the ``else``, so that a checker still reports a name that does not exist.
-``tests/project/test_loading.py`` has the loading ceilings.
 """
 
 from __future__ import annotations
@@ -63,7 +62,6 @@ def lazy_names(room: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]
 
 
 def _listed(module: ModuleType) -> tuple[dict[str, str], list[str]]:
-    """Return each public name's module, and the first block's names."""
     import ast  # with the first name that is asked for, and not with the package
     from linecache import getlines
 

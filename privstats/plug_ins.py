@@ -30,11 +30,7 @@ def loaded(entry: EntryPoint, noun: str, error: type[PrivstatsError]) -> Any:
 
     Args:
         noun: the kind of object, for the message.
-        error: the class of error to raise.
-
-    Raises:
-        PrivstatsError: of the class ``error``, where another package's module fails or lacks the name; the module's own
-            ``PrivstatsError`` passes through.
+        error: raised where another package's module fails or lacks the name.
     """
     if (
         entry.dist is None or entry.dist.name == "privstats"
@@ -68,9 +64,7 @@ def named(group: str, name: str, by: str, error: type[PrivstatsError]) -> Any:
         group: such as ``"privstats.contrib"``.
         name: such as ``"cluster"``.
         by: the caller, for the message.
-
-    Raises:
-        PrivstatsError: of the class ``error``, where the part is not announced or cannot be loaded.
+        error: raised where the part is not announced or cannot be loaded.
 
     Example:
         >>> named("privstats.published", "scoring", "a plan of a score", ps.PlanError).__module__

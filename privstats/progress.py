@@ -30,11 +30,11 @@ def progress_bar(label: str, total: int | None = None, *, at_once: bool = False)
 
     Args:
         label: a word or two for the work.
-        total: the total amount of work; None where unknown.
-        at_once: show it from the beginning, also without a terminal: the user requested a bar.
+        total: the amount of work, if known.
+        at_once: show it from the beginning, also without a terminal.
 
     Yields:
-        A function that adds an amount of finished work; inside another bar it does nothing.
+        A function that adds an amount of finished work.
     """
     if not (at_once or _seen()) or not _DRAWN.acquire(blocking=False):
         yield lambda _: None

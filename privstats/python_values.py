@@ -50,15 +50,11 @@ def python_fields(frozen: Any) -> None:
 def check_number(
     field: str, value: object, bound: str, low: float, high: float = math.inf, *, ends: str = "[]"
 ) -> float:
-    """Return ``value`` as a float; raise unless it is between ``low`` and ``high``.
+    """Return ``value`` as a float; raise PlanError unless it is between ``low`` and ``high``.
 
     Args:
-        field: the caller's name for the value.
         bound: the allowed values, for the message.
         ends: which ends are included: "[]", "(]", "[)" or "()".
-
-    Raises:
-        PlanError: not a number, NaN, or out of bounds.
 
     Example:
         >>> from privstats.python_values import check_number

@@ -36,7 +36,7 @@ class Generator:
 
     Args:
         seed: 32 secret bytes; anyone who knows them knows every bit. Use :func:`secure` outside tests.
-        reproducible: the seed is known or can be guessed, so nothing derived from it is secret.
+        reproducible: the seed may be known, so nothing derived from it is secret.
 
     Raises:
         ValueError: the seed is not 32 bytes long.
@@ -53,7 +53,7 @@ class Generator:
 
     @property
     def reproducible(self) -> bool:
-        """Whether others may know the stream; its noise then protects no record, and its keys hide nothing."""
+        """Whether others may know the stream; its noise then protects no record."""
         return self._reproducible
 
     def bytes(self, n: int) -> Bytes:
@@ -78,7 +78,6 @@ class Generator:
         return _take(_keystream(self._seed, (index + 1) << 64), n)
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
-        """Refuse ``copy``, ``deepcopy`` and ``pickle``, which all call this."""
         raise RandomnessError(
             "a copy of a generator would draw the same noise and keys as this one: call spawn() for another one, or "
             "privstats.randomness.secure() in the process that draws"
@@ -122,7 +121,6 @@ def bound_to(seed: bytes, label: bytes, *context: bytes) -> Generator:
     to the sum it hides: the same seed with another sum yields different noise.
 
     Args:
-        seed: 32 secret bytes.
         label: the purpose of the stream, different for every use.
         context: the values that the stream is bound to.
     """
@@ -138,8 +136,7 @@ def secure() -> Generator:
 def seeded(seed: int) -> Generator:
     """Return a REPRODUCIBLE generator, for tests and demos only: anyone who knows ``seed`` can remove the noise.
 
-    Args:
-        seed: any integer; it is hashed, so nearby seeds yield unrelated streams.
+    The seed is hashed, so nearby seeds yield unrelated streams.
     """
     seed_bytes = hashlib.sha256(b"privstats: reproducible, not private: %d" % seed).digest()
     return Generator(seed_bytes, reproducible=True)

@@ -40,13 +40,12 @@ class Release:
     """Noisy sums over the survivors, ready for a head.
 
     Attributes:
-        plan: the plan of the sums.
         vector: int64 of shape ``(plan.layout.size,)``, noisy sums in grid steps; suppressed classes are zero.
         survivors: indices of the clients with records in the sums.
         suppressed: classes with a noisy count below ``plan.min_count``.
-        reproducible: others may know the noise, so there is no privacy: a test or a simulation, never to be published.
+        reproducible: others may know the noise, so there is no privacy: never to be published.
         left_for: where clients remove excess noise, the number of clients that each survivor's remaining noise is sized
-            for; otherwise empty.
+            for.
 
     Example:
         >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)
@@ -88,9 +87,6 @@ class Release:
         """Turn exact moments into a release without noise.
 
         For public data, or a party's own: nothing here is private, and the two clients of its plan are fictitious.
-
-        Args:
-            moments: the result of ``measure``.
 
         Raises:
             ReleaseError: moments of another schema, or without a record.
@@ -141,10 +137,7 @@ class Release:
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 of plan, survivors and sums, in 64 hex digits, whichever version wrote the file.
-
-        It is derived from data as private as the release.
-        """
+        """SHA-256 of plan, survivors and sums, in 64 hex digits, whichever version wrote the file."""
         layers = (self.left_for,) if self.left_for else ()
         facts = (self.plan.digest, self.survivors, self.suppressed, self.reproducible)
         named = (*facts, little_endian(self.vector), *layers)
@@ -155,9 +148,9 @@ class Release:
 
         Args:
             path: the file; an existing one is replaced atomically.
-            signer: an ``Identity`` (the server's, for example), an Ed25519 private key, or its 32 bytes; signs the
-                manifest and the sums, so that ``load(path, signed_by=...)`` detects a forgery. No masking message
-                begins like a manifest, so neither signature is valid for the other.
+            signer: an ``Identity``, an Ed25519 private key, or its 32 bytes; signs the manifest and the sums, so that
+                ``load(path, signed_by=...)`` detects a forgery. No masking message begins like a manifest, so neither
+                signature is valid for the other.
 
         Raises:
             ReleaseError: the signer is no key.
@@ -171,18 +164,17 @@ class Release:
     def load(cls, path: PathLike, signed_by: Verifier | None = None, *, plan: Plan | str | None = None) -> Release:
         """Read a release and check everything that can be checked.
 
-        Without ``signed_by`` the checksum catches corruption and careless edits; only a signature stops a forger. A
-        signature identifies who made the file, and ``plan`` which of their releases it is.
+        The checksum catches corruption and careless edits; only a signature stops a forger. A signature identifies who
+        made the file, and ``plan`` which of their releases it is.
 
         Args:
-            path: a file that :meth:`save` wrote.
             signed_by: the public key that must have signed it: an ``Identity``, its 32 public bytes, their hex, their
                 PEM, or an Ed25519 key object.
             plan: the required plan, or its digest in hex.
 
         Raises:
             ReleaseError: not a release, corrupt, from another version, inconsistent with its plan, wrongly signed, or
-                under another plan; or ``signed_by`` is no key, or ``plan`` no plan.
+                under another plan.
         """
         from privstats.release_file import read
 
@@ -206,7 +198,7 @@ def _digest_of(plan: Plan | str) -> str:
 
 
 def _require_levels(plan: Plan, survivors: int, left_for: tuple[int, ...]) -> None:
-    """Require one of the plan's levels for each survivor's remaining noise, none above the number of survivors."""
+    """Require one of the plan's levels for each survivor's noise, none above their number."""
     levels = () if plan.noise is None else plan.noise.levels
     known = isinstance(left_for, tuple) and all(type(level) is int and level in levels for level in left_for)
     if not known or len(left_for) != (survivors if levels else 0) or max(left_for, default=0) > survivors:

@@ -43,7 +43,7 @@ def content_of(release: Release) -> Content:
 
 
 class _Manifest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """The sums' metadata in the header; all of it but the plan is there to be read and checked.
+    """The sums' metadata in the header; all but the plan only serves checks and readers.
 
     Fields with their default are omitted, so older files are read and written unchanged.
     """
@@ -65,11 +65,7 @@ _Stored: TypeAlias = tuple[_Manifest, NDArray[np.int64]]
 
 
 def read(make: Callable[..., Release], path: PathLike, signed_by: Verifier | None) -> Release:
-    """Read a release of the class ``make``, and check everything that can be checked.
-
-    Raises:
-        ReleaseError: not a release, corrupt, from another version, wrongly signed, or inconsistent with its plan.
-    """
+    """Read a release of the class ``make``, and check everything that can be checked."""
     manifest, vector = FORMAT.read(path, signed_by)
     try:
         marks = manifest.suppressed, manifest.reproducible, manifest.left_for
@@ -102,7 +98,7 @@ def _not_together(path: PathLike, error: Exception) -> ReleaseError:
 
 
 def _check_claims(manifest: _Manifest, release: Release, path: PathLike) -> None:
-    """Verify that the manifest's other fields follow from its plan, to the digits in which all machines agree."""
+    """Verify that the manifest follows from its plan, to the digits in which all machines agree."""
     plan, budget = release.plan, release.budget
     claims = (manifest.plan_digest, manifest.epsilon, manifest.delta)
     claimed = claims == (plan.digest, json_value(budget.epsilon), budget.delta)

@@ -30,11 +30,7 @@ fcntl, msvcrt, resource = _module("fcntl"), _module("msvcrt"), _module("resource
 
 
 def require_posix(what: str) -> None:
-    """Refuse a feature that only POSIX systems have.
-
-    Raises:
-        PrivstatsError: this is another system; ``what`` is the subject of the sentence.
-    """
+    """Refuse a feature that only POSIX systems have; ``what`` is the sentence's subject."""
     if fcntl is None:
         raise PrivstatsError(f"{what} needs a POSIX system: run it on Linux or macOS, or in WSL")
 
@@ -56,18 +52,10 @@ def sync_folder(folder: Path) -> None:
 
 
 def others_can_read(path: Path) -> bool:
-    """Return whether the mode gives others than the owner any permission; always False on Windows.
-
-    Raises:
-        OSError: the path is missing.
-    """
+    """Return whether the mode gives others than the owner any permission; always False on Windows."""
     return bool(path.stat().st_mode & _READ) and fcntl is not None
 
 
 def others_can_write(path: Path) -> bool:
-    """Return whether the mode lets others than the owner write; always False on Windows.
-
-    Raises:
-        OSError: the path is missing.
-    """
+    """Return whether the mode lets others than the owner write; always False on Windows."""
     return bool(path.stat().st_mode & _WRITE) and fcntl is not None

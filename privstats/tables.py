@@ -20,10 +20,7 @@ def register(table: dict[str, type[T]], name: str, cls: type[T], noun: str, erro
     Args:
         name: the class's name in plans, files or messages.
         noun: what the classes are, for the message.
-        error: the class of error to raise.
-
-    Raises:
-        PrivstatsError: of the kind ``error``, where another class has the name.
+        error: raised where another class has the name.
 
     Example:
         >>> from privstats.errors import DataError
@@ -40,13 +37,7 @@ def register(table: dict[str, type[T]], name: str, cls: type[T], noun: str, erro
 
 
 def by_name(rows: Iterable[T], name: Callable[[T], Name], noun: str) -> dict[Name, T]:
-    """Return rows by name, in order.
-
-    Args:
-        noun: what rows are, for the message.
-
-    Raises:
-        PrivstatsError: two rows have one name.
+    """Return rows by name, in order; refuse two of one name.
 
     Example:
         >>> by_name([1, 10], str, "number")

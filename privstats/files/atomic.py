@@ -16,10 +16,9 @@ _MOST_BYTES = 16 << 30
 
 
 def read_bounded(path: str | os.PathLike[str], error: type[PrivstatsError], writer: str) -> bytes:
-    """Return the bytes of a plain file of at most 16 GiB.
+    """Return the bytes of a plain file of at most 16 GiB, or raise ``error``.
 
     Args:
-        error: the class of error to raise.
         writer: the call that writes such files, for the remedy.
 
     Example:
@@ -48,9 +47,6 @@ def read_bounded(path: str | os.PathLike[str], error: type[PrivstatsError], writ
 def require_place(path: str | os.PathLike[str]) -> None:
     """Refuse a file that could not be written, before the work for its content begins.
 
-    Raises:
-        PrivstatsError: the path is a folder, or its parent is missing or not writable.
-
     Example:
         >>> from privstats.files.atomic import require_place
         >>> require_place("study.html")
@@ -66,9 +62,6 @@ def require_place(path: str | os.PathLike[str]) -> None:
 
 def require_folder(folder: Path, what: str) -> None:
     """Refuse a missing or unwritable folder; ``what`` fails then, in words.
-
-    Raises:
-        PrivstatsError: the folder is missing or not writable.
 
     Example:
         >>> from pathlib import Path
@@ -89,7 +82,7 @@ def atomic_write(path: str | os.PathLike[str], data: bytes, *, shared: bool = Fa
     """Write ``data`` to ``path`` atomically: readers see the old file or the new one, never a part.
 
     Args:
-        shared: others may read it, as the umask permits (mostly 0644); otherwise its owner alone.
+        shared: others may read it, as the umask permits; otherwise its owner alone.
         durable: wait until the bytes are on disk; without it a power failure may lose or empty the file.
 
     Raises:
@@ -106,10 +99,7 @@ def atomic_write(path: str | os.PathLike[str], data: bytes, *, shared: bool = Fa
 
 
 def write_new(path: str | os.PathLike[str], data: bytes) -> None:
-    """Write ``data`` to a new file, completely, readable by its owner only (mode 0600).
-
-    Raises:
-        PrivstatsError: a file of that name exists, which stays; or as for :func:`atomic_write`.
+    """Write ``data`` to a new file that only its owner may read (mode 0600); refuse an existing one.
 
     Example:
         >>> from privstats.files.atomic import write_new
@@ -123,7 +113,6 @@ def write_new(path: str | os.PathLike[str], data: bytes) -> None:
 
 
 def _write(target: Path, data: bytes, settle: Callable[[Path, Path], object], *, shared: bool, durable: bool) -> None:
-    """Write a file next to ``target``, and let ``settle`` rename it."""
     try:
         beside = target.with_name(f".{target.name}.{secrets.token_hex(8)}")
         handle = open_private(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666 if shared else 0o600)

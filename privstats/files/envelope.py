@@ -1,8 +1,7 @@
 """Read and write the envelope of files that parties exchange, with checksum and signature, and detached signatures.
 
-A file is safetensors with the envelope in its header. Each version of a format defines what its checksum covers, so
-files of published versions stay readable. Each kind is sealed under a separate name, so no signature on one kind is
-valid for another.
+A file is safetensors with the envelope in its header. Each version of a format defines what its checksum covers. Each
+kind is sealed under a separate name, so no signature on one kind is valid for another.
 """
 
 from __future__ import annotations
@@ -59,7 +58,7 @@ class Version(Generic[T]):
     """One version of a format.
 
     Attributes:
-        read: maps content, and the path for messages, to the value; raises the format's error.
+        read: maps content, and the path for messages, to the value.
         sealed: the bytes that checksum and signature cover.
 
     Example:
@@ -81,12 +80,9 @@ class Format(Generic[T]):
     Attributes:
         name: as files hold it.
         noun: what it holds, for messages.
-        writer: the call that writes such files, for the remedy.
+        writer: the call that writes such files.
         error: raised where a file or a key is refused.
-        readers: every version that a release of privstats wrote; the highest is written.
-
-    Raises:
-        DataError: another format has the name.
+        readers: every published version; the highest is written.
 
     Example:
         >>> from privstats.release_file import FORMAT
@@ -110,18 +106,11 @@ class Format(Generic[T]):
 
         Args:
             signer: an ``Identity``, an Ed25519 private key, or its 32 bytes.
-
-        Raises:
-            PrivstatsError: the signer is no key (the format's error), or the file cannot be written.
         """
         atomic_write(path, self.encode(content, signer))
 
     def encode(self, content: Content, signer: Signer | None = None) -> bytes:
-        """Return the bytes that :meth:`write` writes.
-
-        Raises:
-            PrivstatsError: the signer is no key (the format's error).
-        """
+        """Return the bytes that :meth:`write` writes."""
         key = None if signer is None else signing_key(signer, "signer", self.error)
         version = max(self.readers)
         header = {
@@ -143,8 +132,8 @@ class Format(Generic[T]):
             signed_by: the Ed25519 public key that must have signed it, in any form that ``signing`` reads.
 
         Raises:
-            PrivstatsError: the format's error: the file is foreign, from another version, damaged, wrongly signed or
-                inconsistent, or ``signed_by`` is no key.
+            PrivstatsError: the file is foreign, from another version, damaged, wrongly signed or inconsistent, or
+                ``signed_by`` is no key.
         """
         key = None if signed_by is None else public_key(signed_by, "signed_by", self.error)
         return self._decoded(read_bounded(path, self.error, self.writer), path, key)
@@ -268,9 +257,7 @@ def sign_beside(path: str | os.PathLike[str], data: bytes, signer: Signer, error
     """Write a document's signature into a file next to it, and return its path.
 
     Args:
-        data: the document's bytes.
-        signer: an ``Identity``, an Ed25519 private key, or its 32 bytes.
-        error: raised for any other signer.
+        signer: an ``Identity``, an Ed25519 private key, or its 32 bytes; otherwise ``error`` is raised.
 
     Example:
         >>> from privstats.files.envelope import is_signed_by, sign_beside
@@ -292,8 +279,7 @@ def is_signed_by(path: str | os.PathLike[str], signed_by: Verifier, error: type[
     """Return whether the signature next to a document is this key's, over the document's bytes.
 
     Args:
-        signed_by: the public key, in any form that ``signing`` reads.
-        error: raised where a file is missing, or the file next to the document is no signature.
+        error: raised where a file is missing, or holds no signature.
 
     Example:
         >>> from pathlib import Path

@@ -1,7 +1,7 @@
 """Read and write key files: a public key, and a private one, which a passphrase may lock.
 
-A locked key is PKCS #8 in PEM, under AES-256-CBC and a scrypt-stretched key (RFC 7914, section 7: PBES2 with scrypt).
-``cryptography`` reads this form; ``openssl`` refuses its cost, because its scrypt limit is 32 MiB.
+A locked key is PKCS #8 in PEM, under AES-256-CBC and a scrypt-stretched key (RFC 7914, section 7). ``openssl`` refuses
+its cost, because its scrypt limit is 32 MiB.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def is_stretched(pem: bytes) -> bool:
 
 
 def _cost_in(costs: bytes) -> int:
-    """Return scrypt's n: in a sequence of short fields the second one, after the salt."""
+    """Return scrypt's n, the field after the salt."""
     try:
         salt = costs[3]
         size = costs[5 + salt]
@@ -111,9 +111,6 @@ def _integer(value: int) -> bytes:
 def read_public(path: str | os.PathLike[str], error: type[PrivstatsError]) -> bytes:
     """Return a file's public key, in PEM or hex, as 32 bytes.
 
-    Raises:
-        PrivstatsError: the given kind, where the file cannot be read or holds no public key.
-
     Example:
         >>> from privstats.files.locked_key import read_public
         >>> ulm = ps.secagg.Identity.generate(os.urandom)
@@ -139,9 +136,6 @@ def write_private(
 
     A passphrase is stretched by scrypt with n = 2^17, r = 8, p = 1.
 
-    Raises:
-        PrivstatsError: the passphrase is no text or empty, or a new file cannot be written.
-
     Example:
         >>> from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
         >>> from privstats.files.locked_key import read_private, write_private
@@ -164,9 +158,6 @@ def relock_private(
     Args:
         passphrase: unlocks it; None for a file that is not locked.
         new: locks it; None: the same passphrase.
-
-    Raises:
-        PrivstatsError: as for :func:`read_private` and :func:`write_private`, or no passphrase at all; the file stays.
 
     Example:
         >>> from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -194,9 +185,6 @@ def _in_pem(key: Ed25519PrivateKey, passphrase: str | None, error: type[Privstat
 def is_weakly_locked(path: str | os.PathLike[str], error: type[PrivstatsError]) -> bool:
     """Return whether a file's private key is locked at a lower cost per guess than files are today.
 
-    Raises:
-        PrivstatsError: the given kind, where the file cannot be read.
-
     Example:
         >>> from privstats.files.locked_key import is_weakly_locked
         >>> ps.secagg.Identity.generate(os.urandom).save("locked.pem", passphrase="correct horse battery staple")
@@ -208,9 +196,6 @@ def is_weakly_locked(path: str | os.PathLike[str], error: type[PrivstatsError]) 
 
 def is_locked(path: str | os.PathLike[str], error: type[PrivstatsError]) -> bool | None:
     """Return whether a file's private key is locked with a passphrase; None without a private key.
-
-    Raises:
-        PrivstatsError: the given kind, where the file cannot be read.
 
     Example:
         >>> from privstats.files.locked_key import is_locked
@@ -226,7 +211,7 @@ def is_locked(path: str | os.PathLike[str], error: type[PrivstatsError]) -> bool
 def read_private(
     path: str | os.PathLike[str], passphrase: str | None, error: type[PrivstatsError]
 ) -> Ed25519PrivateKey:
-    """Return the private key of a file that :func:`write_private`, or ``openssl genpkey -algorithm ed25519``, wrote.
+    """Return the private key of a file from :func:`write_private` or ``openssl genpkey -algorithm ed25519``.
 
     Raises:
         PrivstatsError: the given kind, where others can read the file, it is no such key, or the passphrase is missing,

@@ -15,12 +15,9 @@ _LOOKS, _LOOK_SECONDS = 100, 0.01
 
 
 def lock(place: Path) -> int:
-    """Lock a folder, or a file that is created if missing, against every other process and object of this machine.
+    """Lock a folder, or a file that is created if missing, and return a handle for :func:`unlock`.
 
     Windows locks no folders: there a file in it is locked.
-
-    Returns:
-        A handle for :func:`unlock`.
 
     Raises:
         BlockingIOError: another process or object holds the lock.
@@ -52,7 +49,7 @@ def _take(handle: int) -> None:
 
 
 def _take_from_looks(handle: int, fcntl: Any) -> None:
-    """Take the lock; wait at most a second while only :func:`is_locked` holds it, shared and for an instant."""
+    """Take the lock; wait at most a second while only :func:`is_locked` holds it for an instant."""
     for _ in range(_LOOKS):
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -85,10 +82,7 @@ def unlock(handle: int) -> None:
 
 
 def is_locked(place: Path) -> bool:
-    """Return whether another process or object holds the lock of a folder or file.
-
-    The lock is tried and released at once; a process that takes it at this instant waits.
-    """
+    """Return whether another process or object holds the lock of a folder or file."""
     if not place.exists():
         return False
     if system.fcntl is None:

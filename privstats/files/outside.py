@@ -1,8 +1,8 @@
 """Store small values, such as counters, outside a folder that may be restored from a backup.
 
 They are in ``$XDG_STATE_HOME/privstats``, by default ``~/.local/state/privstats``, on Windows
-``%LOCALAPPDATA%\\privstats``. A missing value proves nothing: where the state folder does not outlive its machine, as
-in a container without a volume, a restored folder is not detected.
+``%LOCALAPPDATA%\\privstats``. A missing value proves nothing: where the state folder does not outlive its machine, a
+restored folder is not detected.
 """
 
 from __future__ import annotations
@@ -28,9 +28,6 @@ _ANOTHER = "may name another folder, one that is not restored together with this
 def state_folder() -> Path:
     """Return the folder of these values, which need not exist.
 
-    Raises:
-        OSError: the environment names none, and the user has no home folder.
-
     Example:
         >>> from privstats.files.outside import state_folder
         >>> state_folder().name
@@ -47,9 +44,6 @@ def state_folder() -> Path:
 
 def require_state_folder() -> Path:
     """Create the folder of these values if missing, before work that would end without it.
-
-    Raises:
-        PrivstatsError: it cannot be created or written.
 
     Example:
         >>> from privstats.files.outside import require_state_folder
@@ -69,10 +63,7 @@ def require_state_folder() -> Path:
 
 @dataclass(frozen=True)
 class Outside:
-    """One value.
-
-    Args:
-        parts: its path in the state folder.
+    """One value; ``parts`` is its path in the state folder.
 
     Example:
         >>> from privstats.files.outside import Outside

@@ -108,17 +108,15 @@ def _top(little: Lane, bits: int, wire: Bytes) -> tuple[Lane, Bytes, Bytes]:
 
 
 def _unaligned(wire: Bytes, width: int) -> Lane:
-    """Read wire bytes in place as little-endian integers, aligned or not."""
     return np.ndarray(len(wire) // width, f"<u{width}", wire.data)
 
 
 def _column(little: Lane, width: int, column: int) -> Lane:
-    """Return bytes ``column`` to ``column + width`` of every entry, as a strided view."""
     return little.view(f"<u{width}")[column // width :: little.dtype.itemsize // width]
 
 
 def _gather_bits(eight: Lane, bits: int) -> Words:
-    """Pack the low bits of eight bytes into the bottom of a word, by joining neighbours, pairs and fours."""
+    """Pack the low bits of eight bytes into the bottom of a word."""
     words = np.ascontiguousarray(eight).view("<u8") & _every(8, (1 << bits) - 1)
     for field, filled in ((8, bits), (16, 2 * bits), (32, 4 * bits)):
         upper = words & _every(2 * field, ((1 << filled) - 1) << field)
@@ -136,7 +134,6 @@ def _spread_bits(words: Words, bits: int) -> Bytes:
 
 
 def _every(field: int, pattern: int) -> np.uint64:
-    """Repeat ``pattern`` in every ``field`` bits of a word."""
     return np.uint64(sum(pattern << shift for shift in range(0, 64, field)))
 
 

@@ -33,9 +33,7 @@ class _Language(msgspec.Struct, forbid_unknown_fields=True):
 def checked_texts(texts: object) -> dict[str, Any]:
     """Return a copy of the texts by language: ``title``, and by variable ``question``, ``help`` and ``answers``.
 
-    Args:
-        texts: languages as HTML names them; under each a title of at most 120 characters, and by variable a question of
-            300, help of 1,000 and answers of 120.
+    Titles and answers have at most 120 characters, questions 300, help 1,000.
 
     Raises:
         PlanError: naming the place, its bound and the remedy.
@@ -90,11 +88,7 @@ def check_questions(texts: Mapping[str, Any], schema: object) -> None:
     """Refuse texts of variables outside the plan, and answers that are missing or read alike.
 
     Args:
-        texts: the result of :func:`checked_texts`.
         schema: its ``variables`` and ``numbers`` are the questions.
-
-    Raises:
-        PlanError: naming the variable and the remedy.
     """
     columns = (*getattr(schema, "variables", ()), *(getattr(schema, "numbers", None) or ()))
     answers = {column.name: getattr(column, "values", ()) for column in columns}  # none where a number is asked

@@ -21,9 +21,6 @@ class ResultCache(Generic[_Row]):
     Args:
         kind: the type of a row, which JSON must hold.
 
-    Raises:
-        DataError: the file cannot be read or written.
-
     Example:
         >>> from privstats.files.result_cache import ResultCache
         >>> rows = ResultCache(float, "rows.json")

@@ -49,7 +49,7 @@ def signing_key(key: Signer, field: str, error: type[PrivstatsError]) -> Signs:
     Args:
         key: an ``Identity``, an Ed25519 private key, or its 32 bytes.
         field: the key's name in messages.
-        error: raised for anything else; the message never contains the value.
+        error: raised for anything else, without the value.
 
     Example:
         >>> from privstats.files.signing import signing_key
@@ -110,9 +110,6 @@ def public_key(key: Verifier, field: str, error: type[PrivstatsError]) -> bytes:
 
 def require_order(public: bytes, field: str, error: type[PrivstatsError]) -> bytes:
     """Return the key, or refuse one of low order, for which any party can sign.
-
-    Raises:
-        PrivstatsError: the given kind, where it has low order.
 
     Example:
         >>> from privstats.files.signing import require_order
@@ -185,5 +182,5 @@ def public_text(key: Any) -> bytes | None:
 
 
 def _got(key: Any) -> str:
-    """Describe a value that is no key by kind and length, never by its contents."""
+    """Describe a value that is no key, never by its contents."""
     return f"{len(key)} bytes" if isinstance(key, bytes | bytearray) else type(key).__name__

@@ -1,7 +1,7 @@
 """Read untrusted TOML in bounded work, and write strict JSON.
 
-Python's TOML reader builds n^2 / 2 texts for a dotted key of n parts, so one megabyte of ``a.a.a`` needs a terabyte of
-memory. JSON cannot hold infinity and NaN: the library writes null for both.
+Python's TOML reader needs a terabyte of memory for one megabyte of ``a.a.a``. JSON cannot hold infinity and NaN: the
+library writes null for both.
 """
 
 from __future__ import annotations

@@ -41,7 +41,7 @@ class Devices:
             registrar is trusted with every answer"`` instead.
         most_runs: maximum runs to which a person is invited.
         stated_epsilon: the epsilon shown to a person, needed under a ``Privacy``: for all ``most_runs`` runs together,
-            one answer exchanged for another, at the plan's delta.
+            one answer exchanged for another, at the plan's delta; a lower number is refused.
         words: ``"per record"``, written out under the record unit: a device may hold several records.
         exact: ``"the leader is trusted with the sum"``, written out where the panel adds no noise.
         texts: texts shown instead of names: see :func:`privstats.files.page_texts.checked_texts`.
