@@ -196,7 +196,7 @@ class Ledger(LedgerPlace):
 
         Guarantee:
             Rounds may depend on earlier releases: together they are mu-GDP with mu = sqrt(sum mu_i^2), in the account's
-                own unit and adjacency. A round that crashed, failed or stopped is spent and lost.
+            own unit and adjacency. A round that crashed, failed or stopped is spent and lost.
 
         Raises:
             LedgerError: as for :meth:`spend`; or no costs, or rounds priced as disjoint without ``apart``.

@@ -103,8 +103,8 @@ class RoundCharge(Account):
 
     Guarantee:
         A round samples noise once, whatever its plan and however often a server requests it: its mark is on disk
-            before, is never undone, and depends on none of the plan's values. A crash between mark and journal loses
-            the round.
+        before, is never undone, and depends on none of the plan's values. A crash between mark and journal loses
+        the round.
 
     Example:
         >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=ps.Cohort(2, 2, 10), privacy=ps.NoPrivacy())
