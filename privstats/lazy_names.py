@@ -30,9 +30,6 @@ def lazy_names(room: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]
     The first block's names are its ``__all__``; further blocks load alike, but no star import loads them. No public
     name may be a submodule's, because the import system binds that name.
 
-    Args:
-        room: the module's ``__name__``, while it is imported.
-
     Raises:
         ImportError: at the first name, where the module's text is missing.
 

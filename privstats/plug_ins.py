@@ -26,12 +26,7 @@ def announced(group: str) -> list[EntryPoint]:
 
 
 def loaded(entry: EntryPoint, noun: str, error: type[PrivstatsError]) -> Any:
-    """Import an entry point's module and return the named object.
-
-    Args:
-        noun: the kind of object, for the message.
-        error: raised where another package's module fails or lacks the name.
-    """
+    """Import an entry point's module and return the named object."""
     if (
         entry.dist is None or entry.dist.name == "privstats"
     ):  # one of ours: what it raises is our own fault, and shown with its lines
@@ -63,7 +58,6 @@ def named(group: str, name: str, by: str, error: type[PrivstatsError]) -> Any:
     Args:
         group: such as ``"privstats.contrib"``.
         name: such as ``"cluster"``.
-        by: the caller, for the message.
         error: raised where the part is not announced or cannot be loaded.
 
     Example:

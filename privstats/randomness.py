@@ -95,7 +95,7 @@ def checked(rng: Generator | None, *, allow_reproducible: bool) -> Generator:
     """Return the generator that a party may use: the given one, or a fresh :func:`secure` one for None.
 
     Raises:
-        DataError: another kind of generator, whose output could be predicted.
+        DataError: another kind of generator, with predictable output.
         RandomnessError: a reproducible one, without ``allow_reproducible``.
     """
     if rng is None:

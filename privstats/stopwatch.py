@@ -11,13 +11,10 @@ K = TypeVar("K", bound=Hashable)
 
 
 class Stopwatch(Generic[K]):
-    """A timer with one total per named part of the work.
+    """A timer with one total per named part of the work; a part that failed counts, too.
 
     Args:
         clock: ``time.perf_counter`` for wall time, ``time.process_time`` for processor time.
-
-    Attributes:
-        seconds: by name, in order of first use; a part that failed counts, too.
     """
 
     def __init__(self, clock: Callable[[], float] = time.perf_counter) -> None:

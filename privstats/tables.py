@@ -18,8 +18,6 @@ def register(table: dict[str, type[T]], name: str, cls: type[T], noun: str, erro
     """Put a class into a table under its name; a reloaded class keeps its name.
 
     Args:
-        name: the class's name in plans, files or messages.
-        noun: what the classes are, for the message.
         error: raised where another class has the name.
 
     Example:

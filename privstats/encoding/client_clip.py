@@ -29,11 +29,7 @@ _LIMB = 21
 
 @dataclass(frozen=True, eq=False)
 class ClippedVector:
-    """A flat vector after the clip.
-
-    Attributes:
-        vector: int64, ``(layout.size,)``.
-        shrink: factor before rounding toward zero, 1 if unclipped; it stays with the client.
+    """A flat vector ``(layout.size,)`` after the clip; ``shrink``, 1 if unclipped, stays with the client.
 
     Example:
         >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)
@@ -52,10 +48,9 @@ def clip_vector(schema: Schema, vector: NDArray[np.int64], weights: Mapping[str,
     Symmetric statistics count with their Frobenius norm. With w_s = 1/sigma_s^2 and norm = m mu, mu being one record's
     joint mu under add-remove, a client is worth m worst-case records.
 
-    The norm is computed in integers; the factor is rounded down to 31 bits, entries toward zero.
+    The norm is exact; the factor is rounded down to 31 bits, entries toward zero.
 
     Args:
-        schema: what was measured.
         vector: the exact result of ``flatten``, before any noise.
         weights: one finite weight above 0 per statistic sent.
         norm: the bound, above 0; public.
@@ -65,7 +60,7 @@ def clip_vector(schema: Schema, vector: NDArray[np.int64], weights: Mapping[str,
 
     Guarantee:
         For any records of a client, sum_s w_s ||V_s||^2 <= norm^2 holds exactly. Adding or removing a client moves the
-        released sum by at most ``norm`` in the weighted norm. This holds for the clip alone.
+        sum by at most ``norm`` in the weighted norm. This holds for the clip alone.
 
     Example:
         >>> schema, weights = ps.ClassSchema(2, 2, "NA", clip_norm=1.0), {"N": 1.0, "A": 1.0}
@@ -132,7 +127,7 @@ class ClippedSums:
     def of(self, sums: NDArray[np.float64], owner: NDArray[np.intp]) -> NDArray[np.float64]:
         """Return integer rows ``(n, entries)`` below 2**53, clipped by the factors of their vectors (``owner``).
 
-        A product that rounds to an integer is recomputed in integers: it may have been below.
+        A product that rounds to an integer may have been below, so integers recompute it.
         """
         if not self.shrunk:
             return sums
@@ -165,9 +160,6 @@ def _root(ratio: Fraction) -> tuple[int, int]:
 
 def weighted_square_norm(schema: Schema, vector: NDArray[np.int64], weights: Mapping[str, float]) -> Fraction:
     """Return sum_s w_s ||V_s||^2 of a flat vector in real units, exact for these floats.
-
-    Raises:
-        DataError: a weight is missing, unknown or not above 0, or the vector has another size.
 
     Example:
         >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)
@@ -206,7 +198,7 @@ def _exact(field: str, value: float) -> Fraction:
 
 
 def _square_sum(values: NDArray[np.int64]) -> int:
-    """Sum squares from 21-bit limbs, whose products are exact in int64."""
+    """Sum squares from 21-bit limbs with exact products in int64."""
     peak = max(-int(values.min()), int(values.max())) if values.size else 0
     if peak * peak * values.size < 1 << 63:
         return int(np.dot(values, values))

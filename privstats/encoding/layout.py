@@ -26,9 +26,8 @@ class Segment:
     """Consecutive entries of the flat vector with one scale, bound and noise level.
 
     Attributes:
-        name: a letter, or ``"B.diag"`` / ``"B.off"`` (likewise S and G): a symmetric block's diagonal and its strict
-            upper triangle, row by row.
-        statistic: the segment's letter.
+        name: a letter; ``"B.diag"`` / ``"B.off"`` (likewise S and G) are a symmetric block's diagonal and strict upper
+            triangle, row by row.
         scale: grid steps per real unit.
         bound: largest absolute value one record adds to one entry, in grid steps.
         noise_factor: the segment's sigma over the statistic's: 1/sqrt 2 off the diagonal, where an entry represents two
@@ -67,7 +66,7 @@ class Layout:
 
     @property
     def slices(self) -> tuple[slice, ...]:
-        """Slice of each segment in the flat vector."""
+        """Slice of each segment."""
         ends = list(accumulate(segment.size for segment in self.segments))
         return tuple(slice(end - segment.size, end) for segment, end in zip(self.segments, ends, strict=True))
 
@@ -144,9 +143,6 @@ def to_real(schema: Schema, vector: NDArray[np.int64]) -> Any:
 
     For an exact vector this equals ``unflatten(schema, vector).real()`` bit for bit. Where S is sent, B and D are
     derived from the noisy S.
-
-    Raises:
-        DataError: the vector has another size.
 
     Example:
         >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)

@@ -49,8 +49,7 @@ class PersonClip:
     def most_records(self, schema: Schema) -> int:
         """Return the number of records that bounds a person's contribution, entry by entry and in counts.
 
-        It exceeds c: all of c may be in one statistic, whose entries then reach ``c / sqrt(share)`` times one record's.
-        Counts in several cells add up to more.
+        It exceeds c: if all of c is in one statistic, its entries reach ``c / sqrt(share)`` times one record's.
 
         Example:
             >>> schema = ps.ClassSchema(2, 2, "NA", 1.0)
@@ -70,9 +69,8 @@ class PersonClip:
     def clipped(self, *parts: Moments) -> tuple[dict[str, Any], bool]:
         """Return one person's contribution by letter, in wire steps and blocks first, and whether it was clipped.
 
-        Args:
-            parts: moments of all rows of this person alone. Sums beyond 64 bits are divided by a power of two and
-                truncated toward zero once; the clip makes them smaller anyway.
+        Sums of ``parts`` beyond 64 bits are first divided by a power of two and truncated; the clip makes them smaller
+        anyway.
         """
         schema = parts[0].schema
         vector = flatten(parts[0])
@@ -120,14 +118,7 @@ class PersonAverage:
         return 1
 
     def clipped(self, *parts: Moments) -> tuple[dict[str, Any], bool]:
-        """Return one person's average by letter, in wire steps and blocks first, and False: no person is clipped.
-
-        Args:
-            parts: moments of all rows of this person alone.
-
-        Raises:
-            DataError: the number of rows is unknown.
-        """
+        """Return one person's average by letter, in wire steps and blocks first, and False: no person is clipped."""
         counted = [part.records for part in parts]
         if None in counted:  # or the sums would be taken for an average
             raise DataError("these moments have no number of records; give the result of measure")
@@ -156,7 +147,7 @@ class AveragedSums:
     def exact_factors(self, owner: NDArray[np.intp], most: NDArray[np.float64]) -> NDArray[np.float64]:  # noqa: ARG002
         """Return m / 2**s, with s such that v m / 2**s is exact, m = floor(2**s / rows) + 1; 0 for sums v beyond 2**25.
 
-        v m / 2**s exceeds v / rows by less than the 1 / rows that separates a quotient from the next integer.
+        The excess over v / rows is below the 1 / rows that separates a quotient from the next integer.
         """
         scale = 1 << 25 + self.rows.bit_length()
         return np.where(most <= 1 << 25, (scale // self.rows + 1) / scale, 0.0)

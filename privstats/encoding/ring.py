@@ -39,7 +39,7 @@ class Group(Protocol):
         """Map a flat int64 vector of shape ``(size,)`` to its element; a homomorphism of addition."""
 
     def unpack(self, data: bytes | memoryview) -> RingVector:
-        """Parse exactly ``wire_bytes`` bytes; ``ValueError`` for any other length or for bytes that are no element."""
+        """Parse exactly ``wire_bytes`` bytes; ``ValueError`` for bytes that are no element."""
 
     def add(self, lanes: Lanes, more: Lanes) -> None:
         """Add in place."""
@@ -56,10 +56,7 @@ class Group(Protocol):
 
 @dataclass(frozen=True)
 class Ring:
-    """The group Z_2**b_1^n_1 x Z_2**b_2^n_2 x ... of masked vectors.
-
-    Args:
-        segments: ``(size, bits)`` per segment, bits from 1 to 64.
+    """The group Z_2**b_1^n_1 x Z_2**b_2^n_2 x ... of masked vectors, 1 <= b <= 64.
 
     Example:
         >>> ring = ps.encoding.Ring(((2, 8), (3, 12)))
@@ -141,10 +138,7 @@ class Ring:
 class RingVector:
     """One element of a group; its lanes are mutable, so that masks are added without copies.
 
-    Attributes:
-        ring: the group.
-        lanes: the entries by segment.
-        reproducible: some summand holds noise from a generator that others may know.
+    ``reproducible``: some summand holds noise from a generator that others may know.
 
     Example:
         >>> ring = ps.encoding.Ring(((2, 8),))
@@ -178,11 +172,7 @@ class RingVector:
         return out.tobytes()
 
     def pack_into(self, buffer: NDArray[np.uint8] | bytearray | memoryview) -> None:
-        """Write the wire form to a buffer of exactly ``ring.wire_bytes`` bytes.
-
-        Raises:
-            ValueError: the buffer has another length.
-        """
+        """Write the wire form to a buffer of exactly ``ring.wire_bytes`` bytes."""
         out = np.frombuffer(buffer, np.uint8)
         if out.size != self.ring.wire_bytes:
             raise ValueError(f"a packed vector has {self.ring.wire_bytes} bytes, but the buffer {out.size}")

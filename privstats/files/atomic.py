@@ -16,10 +16,7 @@ _MOST_BYTES = 16 << 30
 
 
 def read_bounded(path: str | os.PathLike[str], error: type[PrivstatsError], writer: str) -> bytes:
-    """Return the bytes of a plain file of at most 16 GiB, or raise ``error``.
-
-    Args:
-        writer: the call that writes such files, for the remedy.
+    """Return the bytes of a plain file of at most 16 GiB, or raise ``error``; ``writer`` is for the remedy.
 
     Example:
         >>> from privstats.files.atomic import atomic_write, read_bounded

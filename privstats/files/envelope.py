@@ -55,11 +55,7 @@ class Content:
 
 @dataclass(frozen=True)
 class Version(Generic[T]):
-    """One version of a format.
-
-    Attributes:
-        read: maps content, and the path for messages, to the value.
-        sealed: the bytes that checksum and signature cover.
+    """One version of a format: ``read`` maps content to the value, ``sealed`` to the bytes that a signature covers.
 
     Example:
         >>> from privstats.files.envelope import Content
@@ -78,10 +74,8 @@ class Format(Generic[T]):
     """A kind of file; it registers itself in :data:`FORMATS`.
 
     Attributes:
-        name: as files hold it.
         noun: what it holds, for messages.
         writer: the call that writes such files.
-        error: raised where a file or a key is refused.
         readers: every published version; the highest is written.
 
     Example:
@@ -277,9 +271,6 @@ def sign_beside(path: str | os.PathLike[str], data: bytes, signer: Signer, error
 
 def is_signed_by(path: str | os.PathLike[str], signed_by: Verifier, error: type[PrivstatsError]) -> bool:
     """Return whether the signature next to a document is this key's, over the document's bytes.
-
-    Args:
-        error: raised where a file is missing, or holds no signature.
 
     Example:
         >>> from pathlib import Path

@@ -150,7 +150,7 @@ def write_private(
 def relock_private(
     path: str | os.PathLike[str], passphrase: str | None, new: str | None, error: type[PrivstatsError]
 ) -> None:
-    """Lock a file's private key again in its place, as files are today.
+    """Lock a file's private key again in its place, at the cost per guess of new files.
 
     The file holds the old bytes or the new ones at any moment. Copies of the old file stay, and so may blocks on the
     disk: after a weak passphrase or a leaked copy, a new identity is needed.
@@ -183,7 +183,7 @@ def _in_pem(key: Ed25519PrivateKey, passphrase: str | None, error: type[Privstat
 
 
 def is_weakly_locked(path: str | os.PathLike[str], error: type[PrivstatsError]) -> bool:
-    """Return whether a file's private key is locked at a lower cost per guess than files are today.
+    """Return whether a file's private key is locked at a lower cost per guess than new files.
 
     Example:
         >>> from privstats.files.locked_key import is_weakly_locked

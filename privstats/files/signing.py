@@ -48,7 +48,6 @@ def signing_key(key: Signer, field: str, error: type[PrivstatsError]) -> Signs:
 
     Args:
         key: an ``Identity``, an Ed25519 private key, or its 32 bytes.
-        field: the key's name in messages.
         error: raised for anything else, without the value.
 
     Example:
@@ -85,7 +84,6 @@ def public_key(key: Verifier, field: str, error: type[PrivstatsError]) -> bytes:
 
     Args:
         key: an ``Identity``, an Ed25519 public key, its 32 bytes, 64 hexadecimal digits, or PEM.
-        field: the key's name in messages.
         error: raised for anything else, and for a key of low order.
 
     Example:

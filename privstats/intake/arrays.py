@@ -54,11 +54,7 @@ _COMPRESSED = {"csr": csr_array, "csc": csc_array, "bsr": bsr_array}
 
 
 def sparse_rows(array: Any, field: str) -> csr_array:
-    """Return a sparse matrix in row form; the caller's matrix is not changed.
-
-    Raises:
-        DataError: its parts contradict each other.
-    """
+    """Return a sparse matrix in row form; the caller's matrix is not changed."""
     try:
         return _by_rows(array)
     except (ValueError, TypeError, AttributeError, IndexError):
@@ -115,7 +111,6 @@ class FileRows:
     """An array in a file, read by consecutive rows.
 
     Attributes:
-        field: the array's name in messages.
         shape: ``(n,)`` or ``(n, columns)``.
         offset: byte position of the first entry.
         by_column: entries are stored in Fortran order.
@@ -180,11 +175,7 @@ class GuardedRows:
 
 
 def file_rows(path: str | os.PathLike[str], field: str) -> FileRows:
-    """Open the array of a .npy file by its header alone.
-
-    Raises:
-        DataError: the file is missing, no .npy file, or shorter than its header states.
-    """
+    """Open the array of a .npy file by its header alone."""
     try:
         mapped = np.lib.format.open_memmap(path, mode="r")
     except OSError as error:

@@ -122,10 +122,6 @@ def csv_lines(path: Path, wanted: Sequence[str], *, gaps: bool, dialect: Dialect
     Args:
         gaps: a line with a wrong number of fields is None throughout; else it is refused.
         dialect: None means UTF-8, commas, decimal points.
-
-    Raises:
-        DataError: as :func:`csv_header`.
-        RecordError: without ``gaps``, a line has another number of fields.
     """
     how = dialect or Dialect()
     names = csv_header(path, how)

@@ -41,7 +41,7 @@ class _Source(ABC):
 
 
 class _Relation(_Source):
-    """A DuckDB relation, whose connection serves one reader at a time."""
+    """A DuckDB relation; its connection serves one reader at a time."""
 
     @property
     def names(self) -> list[str]:
@@ -239,9 +239,6 @@ def batches_of(X: Any, y: Any, asked: Declaration | tuple[str, ...] | None, *, s
     Args:
         asked: the columns to read; None: all but the target.
         several: whether y may name several targets.
-
-    Raises:
-        DataError: y names no column of X.
     """
     source = _source(X)
     if source is None:
@@ -266,9 +263,6 @@ def named_target(X: Any, y: Any, *, several: bool = False) -> tuple[Any, Any]:
     Args:
         y: a name; anything else stays, and so does a path where X has no such column.
         several: whether y may name several targets.
-
-    Raises:
-        DataError: a table cannot be read, or lacks the column.
     """
     if y is None:
         return in_memory(X), y

@@ -56,7 +56,7 @@ class Records:
         under both adjacencies (docs/sensitivity.md, One person).
 
         Raises:
-            DataError: a part would be empty, X and y have different numbers of records, or X has texts.
+            DataError: a part would be empty, X and y differ in length, or X has texts.
         """
         scored = self._held_out(share, seed)
         if not 0 < scored.sum() < len(self.X):
@@ -104,14 +104,9 @@ class RecordFile:
         target: a table's target column; several as a tuple, in the plan's order.
         split: share of records held out of every sum, between 0 and 1; :meth:`Records.split` has the promise.
         seed: fixes the split.
-        encoding: a CSV file's encoding, never guessed, such as "cp1252".
-        separator: one of ``, ; | :`` or a tab.
-        decimal: a point or a comma.
+        encoding, separator, decimal: a CSV file's format, never guessed (``csv_lines.Dialect``).
         kept_out: read exactly the held-out records, to score a head from the same split, seed and columns.
         persons: column of person ids, or in an npz file the array; it stays in this process.
-
-    Raises:
-        DataError: no such encoding, separator or mark, or ``kept_out`` without a split.
 
     Example:
         >>> from privstats.moments import RecordFile
@@ -157,11 +152,7 @@ class RecordFile:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Names of a table's columns, without reading a record.
-
-        Raises:
-            DataError: it is no table with names.
-        """
+        """Names of a table's columns, without reading a record."""
         return tuple(table_file(Path(self.path), self.dialect).names)
 
     def table(self, names: Sequence[str] | None = None) -> Table:
@@ -181,9 +172,8 @@ class RecordFile:
 
         Args:
             names: the plan's declared columns or ``feature_names``, in this order; None: all columns but the target.
-            unreadable: treatment of a record with a text or a gap in a requested column: ``"refuse"`` the file; or
-                ``"leave out"``, for :func:`measure` to exclude: here such a value is NaN, and a target None. Pass
-                ``plan.unreadable``.
+            unreadable: treatment of a text or a gap in a requested column: ``"refuse"`` the file; or ``"leave out"``
+                the record in :func:`measure`: here such a value is NaN, and a target None.
             texts: with ``"leave out"``, keep texts, because :func:`measure` knows those that a plan declares.
 
         Raises:
@@ -272,9 +262,6 @@ def read_archive(path: str | os.PathLike[str], *wanted: str) -> Mapping[str, NDA
 
     Args:
         wanted: sets of names, separated by spaces.
-
-    Raises:
-        DataError: the file cannot be read, or completes no set.
     """
     require_file(Path(path))
     sets = " or ".join(", ".join(names.split()) for names in wanted)

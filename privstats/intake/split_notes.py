@@ -53,14 +53,10 @@ def note_split(file: RecordFile, plan: str, course: str, *, again: bool) -> bool
     """Note that a file is summed with its split; sums of all records leave no note.
 
     Args:
-        plan, course: digests of the plan, and of its course.
         again: whether sums under this plan may have left before, so that an earlier split still counts.
 
     Returns:
         Whether the note exists now; False where it cannot be written.
-
-    Raises:
-        DataError: the file at that path is no such note.
     """
     if file.split is None or file.kept_out:
         return False
@@ -80,9 +76,6 @@ def require_same_split(file: RecordFile, plan: str | None, course: str | None) -
     """Refuse a split that may score records that built the head.
 
     A smaller share with the same seed holds out a subset, so it is allowed.
-
-    Args:
-        plan, course: digests that the head names, if any.
 
     Returns:
         Whether a note confirms the split.

@@ -92,11 +92,7 @@ class Parquet:
 
     @classmethod
     def of(cls, path: Path) -> Parquet:
-        """Open a Parquet file by its schema.
-
-        Raises:
-            DataError: it is missing, holds no Parquet file, or writes a column's name in two ways.
-        """
+        """Open a Parquet file by its schema; refuse a column's name written in two ways."""
         require("pyarrow", by="a .parquet file")
         require_file(path)
         files = _files(path)
@@ -139,7 +135,6 @@ class _ParquetFile:
 
     Attributes:
         columns: column names without pandas' index.
-        stored: names of everything stored.
         keys: values in folder names, such as ``year=2026``.
     """
 
@@ -227,12 +222,7 @@ TableFile: TypeAlias = Csv | Parquet
 
 
 def table_file(path: Path, dialect: Dialect) -> TableFile:
-    """Open a table by its file's name.
-
-    Raises:
-        DataError: it is missing, empty, no table with names, or holds synthetic rows.
-        MissingExtraError: a Parquet file needs pyarrow.
-    """
+    """Open a table by its file's name."""
     file: TableFile = Parquet.of(path) if path.suffix.lower() == ".parquet" else Csv.of(path, dialect)
     require_records(file.names)
     return file

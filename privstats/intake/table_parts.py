@@ -54,10 +54,6 @@ def parts_of(file: RecordFile, asked: Asked, *, gaps: bool) -> Iterator[Part]:
 
     Args:
         gaps: a gap is NaN, a missing target None, and a text stays as it is; else these are refused.
-
-    Raises:
-        DataError: the file cannot be read, or lacks a column.
-        RecordError: without ``gaps``, texts or gaps in a requested column.
     """
     table = table_file(Path(file.path), file.dialect)
     targets, persons = _targets(file, table.names), persons_column(file, table.names)

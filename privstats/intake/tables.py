@@ -56,7 +56,6 @@ class Table:
 
     Attributes:
         take: selects rows by index or slice.
-        columns: returns the columns as the library holds them.
         select: selects columns by index.
     """
 
@@ -114,11 +113,7 @@ def has_order(column: Any) -> bool:
 
 
 def names_of_columns(X: Any) -> list[Any] | None:
-    """Return a frame's or mapping's column names; None for any other object.
-
-    Raises:
-        DataError: it holds synthetic rows.
-    """
+    """Return a frame's or mapping's column names, if any; refuse synthetic rows."""
     if isinstance(X, Mapping):
         require_records(X)
         return list(X)

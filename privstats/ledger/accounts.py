@@ -37,25 +37,22 @@ class Spend:
     """One spend of a ledger: a release, or an attempt at one.
 
     Attributes:
-        id: number of its record in the ledger.
+        id: number of its record.
         at: when the spend was written, UTC, ISO 8601.
         plan: digest of the plan.
         run: name of the session; empty in an older privstats' spends.
-        what: a description of the release.
         model: trust model; ``"none"`` where exact sums are released.
         mu: joint mu under the account's unit and adjacency; infinite for exact sums.
-        parts: mu per statistic.
         released: when the upload or release was sent; None alone does not return the spend.
         upload: identifies the sent bytes.
         nodes: number of sessions that the spend pays for.
         begun: started rounds; none starts twice.
-        masking_failure: bound on the probability that masking revealed more than the sum.
-        freed: when it was proven that the upload is in no sum and never can be; the spend then costs nothing.
+        masking_failure: bound on masking's failure probability.
+        freed: when proven that the upload is in no sum and never can be; the spend then costs nothing.
         proof: digest of that proof.
         apart: what ensures that rounds hold different records, where the price depends on that: ``"holding"``, the
-            record registry in this ledger, without which no round starts; ``"parties"``, the parties of the sums that a
-            server releases.
-        withdrawn: when the session was given up before anything was sent; the spend then costs nothing.
+            record registry in this ledger; ``"parties"``, the parties of a server's sums.
+        withdrawn: when given up before anything was sent; the spend then costs nothing.
         pure: epsilon of a release with delta = 0, else infinite.
 
     Example:
@@ -114,9 +111,7 @@ class Cap:
     """A bound on the spends of a data set, valid from a point in time.
 
     Attributes:
-        at: when the cap was set, UTC, ISO 8601.
         epsilon, delta: the bound on everything together.
-        id: number of its record in the ledger.
 
     Example:
         >>> cap = ps.dp.Cap("2026-01-01T00:00:00+00:00", "record", "add-remove", epsilon=2.0, delta=1e-5)
@@ -147,12 +142,7 @@ class Cap:
 
 @dataclass(frozen=True)
 class Account:
-    """A data set, its caps and all its spends.
-
-    Attributes:
-        dataset: the data owner's name for it.
-        caps: every cap, oldest first, the last in force.
-        entries: every spend, oldest first.
+    """A data set, its caps and its spends, oldest first; the last cap is in force.
 
     Example:
         >>> ledger = ps.dp.Ledger.create("ledger.sqlite")
@@ -261,11 +251,7 @@ def epsilon_of(mu: float, delta: float) -> float:
 
 @dataclass(frozen=True)
 class LedgerState:
-    """All accounts and counters of a ledger.
-
-    Attributes:
-        counters: last accepted run counter and run name, by digest of a roster's members.
-    """
+    """All accounts by data set, and the last accepted run counter and name by digest of a roster's members."""
 
     accounts: Mapping[str, Account]
     counters: Mapping[bytes, tuple[int, bytes]]

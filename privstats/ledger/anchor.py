@@ -2,10 +2,7 @@
 
 A chain inside one file cannot show that its end is missing. The head next to it can, unless a complete folder is
 restored; the head outside then can, unless another user or machine has spent. A head that the caller stores elsewhere
-always can.
-
-Each commit writes ledger, head next to it, head outside, in that order. So no crash makes a head longer than the
-ledger, and the next writer updates both before it writes.
+always can. Each commit writes ledger, head next to it, head outside, so no crash makes a head longer than the ledger.
 """
 
 from __future__ import annotations
@@ -41,11 +38,7 @@ def stored_head(path: Path) -> Head | None:
 
 
 def keep_head(path: Path, head: Head) -> None:
-    """Write ``head``, unless the file holds a longer one.
-
-    Raises:
-        LedgerError: the file cannot be written; nothing may be spent then.
-    """
+    """Write ``head``, unless the file holds a longer one; on failure nothing may be spent."""
     stored = stored_head(path)
     if stored is not None and stored.length >= head.length:
         return
@@ -65,11 +58,7 @@ def stored_outside(ledger: str) -> Head | None:
 
 
 def keep_outside(ledger: str, head: Head, *, replace: bool = False) -> None:
-    """Write ``head`` outside, unless the file holds a longer one that is not to be replaced.
-
-    Raises:
-        LedgerError: the file cannot be written; nothing may be spent then.
-    """
+    """Write ``head`` outside, unless a longer one is not to be replaced; on failure nothing may be spent."""
     stored = None if replace else stored_outside(ledger)
     if not head.length or (stored is not None and stored.length >= head.length):
         return
@@ -109,10 +98,7 @@ def refuse_lost(path: Path) -> None:
 def check_head(path: Path, heads: Sequence[Head], stored: Head | None, expected: Head | None) -> None:
     """Refuse an older copy or another ledger, and one without a head to compare with.
 
-    Args:
-        heads: the ledger's head after each record, starting with the empty ledger's.
-        stored: the head next to the ledger.
-        expected: the head that the caller stored.
+    ``heads`` are the ledger's after each record, ``stored`` is next to it, ``expected`` is the caller's.
     """
     if stored is None and expected is None:
         raise LedgerError(

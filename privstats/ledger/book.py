@@ -79,11 +79,7 @@ class Ledger(LedgerPlace):
 
     @classmethod
     def create(cls, path: str | PathLike[str], *, timeout: float = 10.0, clock: Callable[[], datetime] = now) -> Self:
-        """Create a new ledger without accounts; :meth:`set_cap` opens one.
-
-        Raises:
-            LedgerError: the file exists, a lost ledger was there, or the file cannot be created.
-        """
+        """Create a new ledger without accounts; :meth:`set_cap` opens one."""
         ledger = cls(path, timeout, clock)
         with writing(ledger.file, timeout, create=ledger.stamp()):
             return ledger
@@ -143,8 +139,8 @@ class Ledger(LedgerPlace):
     ) -> Spend:
         """Allow one release: write and sync its record, and return; only then may anything be sent.
 
-        Called again for the same data set, plan and run before :meth:`finish`, it returns the same entry and spends
-        nothing, so a killed process may restart. After :meth:`finish`, or under another plan, the run's name is used
+        Repeated for the same data set, plan and run before :meth:`finish`, it returns the same entry and spends
+        nothing. After :meth:`finish`, or under another plan, the run's name is used
         up: a retry has other noise and costs its full price.
 
         The joint mu is computed from the noise under the account's own unit and adjacency. Every statistic must have
@@ -152,10 +148,7 @@ class Ledger(LedgerPlace):
 
         Args:
             dataset: an account opened with :meth:`set_cap`; without DP, a data set without an account.
-            plan: the plan's digest.
             run: name of this run, 1 to 64 bytes, agreed by all parties and used once.
-            noise: the plan's noise (None without DP).
-            what: a short description for the record.
             masking_failure: the plan's bound on the probability that masking shows more than the sum.
             allow_second_exact_release: release exact sums of this data set again. With one client absent, the
                 difference of the two releases is that client's exact vector.
@@ -182,14 +175,13 @@ class Ledger(LedgerPlace):
     ) -> Spend:
         """Allow a full course: the cost of all its rounds is spent before the first one starts.
 
-        :meth:`mark_started` starts each round, once. Another run of the same course is another spend.
+        :meth:`mark_started` starts each round, once. Another run is another spend.
 
         Args:
             course: the course's digest, 64 hex digits, independent of any round's plan.
             run: name of this run of the course.
-            nodes: number of rounds that may start.
-            costs: one per round and possible retry; fewer only where rounds cannot hold the same record and ``apart``
-                names what ensures that.
+            costs: one per round and possible retry; fewer only where ``apart`` ensures that rounds hold different
+                records.
             dataset, what, allow_second_exact_release: as for :meth:`spend`.
             apart: what ensures that rounds hold different records: ``"holding"``, the record registry in a party's
                 ledger; ``"parties"``, the parties' registries, in the ledger of a server, which sees sums only.
@@ -212,8 +204,6 @@ class Ledger(LedgerPlace):
         A round that could start twice would sample its noise twice.
 
         Args:
-            entry: the course's spend.
-            node: the round's index in the course.
             sums_only: the caller is a server, which has no records.
 
         Raises:
@@ -292,9 +282,6 @@ class Ledger(LedgerPlace):
 
         The run's name stays used up. The ledger trusts its caller and records a digest of the proof: parties call
         ``session.free``, which verifies it.
-
-        Raises:
-            LedgerError: ``entry`` is a course's, or no upload or another one was sent.
         """
         with self._writing() as log:
             stored = self._stored(log, entry)
@@ -307,9 +294,6 @@ class Ledger(LedgerPlace):
 
         Each is one transaction, so the first of the two wins. The run's name stays used up. Parties call
         ``session.withdraw``, which wipes the client's machine before.
-
-        Raises:
-            LedgerError: ``entry`` is a course's, or its upload or release was sent.
         """
         with self._writing() as log:
             stored = self._stored(log, entry)
@@ -325,8 +309,7 @@ class Ledger(LedgerPlace):
 
         Args:
             members: digest of the parties' keys, 32 bytes (``Roster.members``).
-            counter: the run's number; the first is :data:`FIRST_COUNTER`.
-            run: its name (``Roster.run``).
+            counter: the run's number, from :data:`FIRST_COUNTER` on.
 
         Raises:
             LedgerError: another counter, another name under the last one, or an upload was sent under it.
@@ -347,11 +330,7 @@ class Ledger(LedgerPlace):
             log.append(Counted(at=self.stamp(), members=members.hex(), counter=counter, run=run.hex()))
 
     def skip_to_counter(self, members: bytes, counter: int) -> None:
-        """Record a person's statement that this party missed the runs before ``counter``.
-
-        Raises:
-            LedgerError: ``counter`` is not above the next one.
-        """
+        """Record a person's statement that this party missed the runs before ``counter``."""
         check_counter(members, counter)
         with self._writing() as log:
             last, _ = LedgerState.of(log.records).counters.get(members, (FIRST_COUNTER - 1, b""))

@@ -96,11 +96,6 @@ class RoundCharge(Account):
 
     :func:`privstats.course.authorize` returns one, after it has verified the round's plan.
 
-    Attributes:
-        entry: the course's spend.
-        place: the round's index in the course.
-        plan: digest of the round's plan.
-
     Guarantee:
         A round samples noise once, whatever its plan and however often a server requests it: its mark is on disk
         before, is never undone, and depends on none of the plan's values. A crash between mark and journal loses
@@ -170,9 +165,7 @@ def free(
         statements: by place. With helpers: each helper's signed statement at the end of the run, that it did not answer
             or over which list it did (the leader's ``statements``). In the interactive protocol: the survivor lists
             that clients signed (a survivor's ``client.agreement``). Any party may deliver them.
-        roster: the roster of the run.
         panel: the report's panel, where the plan names one.
-        charge: the party's own ledger and its data set there.
 
     Guarantee: if one *helper* is honest, the report stays uniform to all other parties together, so it costs nothing.
     An honest leader alone is not enough: if all helpers lie, they could have answered before. In the interactive
@@ -231,7 +224,6 @@ def withdraw(client: Peer) -> None:
     Raises:
         LedgerError: the upload was sent, so nothing was changed; or the ledger could not be written, and the client is
             wiped all the same.
-        LocalProtocolError: not a client.
 
     Example:
         >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=ps.Cohort(2, 2, 10), privacy=ps.NoPrivacy())
@@ -254,10 +246,6 @@ def withdraw_run(plan: Plan, *, roster: secagg.Roster, charge: Charge) -> None:
     """Return a party's spend for a session in which it sends no upload, now or later.
 
     If a client's process ended before :func:`withdraw` could wipe it, remove its state and call this.
-
-    Args:
-        roster: the roster of the run; the run's name is used up.
-        charge: the party's own ledger and its data set there.
 
     Guarantee: no upload is sent under this run afterwards, by the client, a copy of its journal or its contribution:
     every machine checks the ledger before it sends, and the ledger refuses once this record is written.

@@ -134,13 +134,12 @@ def writing(
 ) -> Iterator[Log]:
     """Open one exclusive transaction: a normal exit commits and syncs everything, an exception changes nothing.
 
-    The write lock is taken at the start, so no other process writes between reading the total and adding to it.
+    The write lock is held from the start, so no other process writes between reading the total and adding to it.
     ``synchronous=EXTRA`` syncs the file and its folder before the commit returns. Both heads are written before the
     transaction and after it; after a crash in between they are one step behind, and the next writer updates them.
 
     Args:
         create: create a ledger with this time in its first record; empty: the ledger must exist.
-        expected: a head that the caller has stored.
         restored: the owner confirms that nothing was sent under the records that an older copy lacks; its head then
             replaces the longer one outside.
 

@@ -37,10 +37,8 @@ class Cost:
     """One release's schema, promise and noise, and the failure probability of its masking.
 
     Attributes:
-        noise: the calibrated noise; None for exact sums.
-        masking_failure: bound on the probability that masking reveals more than the sum.
-        multiplicity: number of releases of this mu that the cost counts for, in mu^2, by adjacency of mu: for courses
-            with different records in each round, and for records in several rows (:meth:`repeated`). Default: 1.
+        multiplicity: number of releases of this mu that the cost counts for, in mu^2, by adjacency: for courses with
+            different records in each round, and for records in several rows (:meth:`repeated`).
 
     Example:
         >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)
@@ -133,11 +131,7 @@ def _multiplicity(cost: Cost, dataset: str, cap: Cap) -> float:
 
 
 def price(account: Account, costs: Sequence[Cost]) -> Price:
-    """Compute the releases' price under the account's unit and adjacency, jointly and per statistic.
-
-    Raises:
-        LedgerError: the account does not fit a plan, or a cost per client is unknown.
-    """
+    """Compute the releases' price under the account's unit and adjacency, jointly and per statistic."""
     prices = [_price(account, cost) for cost in costs]
     mu = prices[0].mu if len(prices) == 1 else compose(each.mu for each in prices)
     pure = math.fsum(each.pure for each in prices)

@@ -54,8 +54,8 @@ class Spent(_Base, frozen=True, tag="spent", omit_defaults=True):
     """Record that a release, or a course of ``nodes`` sessions, is allowed; ``run`` is in hex.
 
     ``mu`` is None for exact sums. ``pure`` is the epsilon of a release with delta = 0, otherwise None; its ``mu`` is
-    that of its noise (an older privstats wrote the larger mu that epsilon implies). ``apart`` is as in
-    :class:`~privstats.ledger.accounts.Spend`. Fields with their default are omitted, so older records keep their bytes.
+    that of its noise (an older privstats wrote the larger mu that epsilon implies). Fields with their default are
+    omitted, so older records keep their bytes.
     """
 
     dataset: str

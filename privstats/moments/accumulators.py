@@ -173,10 +173,6 @@ def _accumulator_of(rows: Any) -> type[Any]:
 def observed(schema: RecordSchema, rows: Any, targets: Any) -> tuple[Any, Any]:
     """Return the rows and targets of records with a target, or all where the schema excludes none.
 
-    Args:
-        rows: numpy, sparse, or a tensor, ``(n, inputs)``.
-        targets: ``(n,)`` or ``(n, 1)``; NaN or infinite where missing.
-
     Raises:
         RecordError: a row without a target is unreadable, which is refused as with a target.
     """

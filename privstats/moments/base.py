@@ -66,8 +66,7 @@ class RealMoments:
 class Moments(ABC):
     """Exact integer sums of one party's records, frozen, int64.
 
-    Moments of two sets of records add up to those of both together, bit for bit, except in a kind whose sums belong to
-    one party.
+    Moments of two sets of records add up to those of both, bit for bit, except in a kind with sums of one party.
 
     Raises:
         DataError: a sum is missing or has another shape, or a count is negative.

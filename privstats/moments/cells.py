@@ -26,7 +26,7 @@ _MANY = 0.1
 
 @dataclass(frozen=True)
 class Beyond:
-    """How many of one binned variable's values are beyond an outer edge.
+    """Number of one binned variable's values beyond an outer edge.
 
     Attributes:
         numbers: values that are numbers.

@@ -128,10 +128,7 @@ def no_records(features: int) -> ClipReport:
 
 
 def norm_histogram(norms: NDArray[np.float64], radius: int) -> NDArray[np.int64]:
-    """Count norms in grid steps per bin of :attr:`ClipReport.norm_counts`.
-
-    A number's leading bits leave at most one edge undecided.
-    """
+    """Count norms in grid steps per bin of :attr:`ClipReport.norm_counts`."""
     scaled = norms / radius
     cell = _cells(scaled)
     cell -= _FIRST_CELL

@@ -49,11 +49,7 @@ class _FileBatches:
 
 
 def persons_in(file: RecordFile, schema: Schema, unreadable: Unreadable) -> tuple[Any, Any, Any]:
-    """Return X, y and person ids of a file, all records at once.
-
-    Raises:
-        DataError: no id column is named, or as for :func:`records_in`.
-    """
+    """Return X, y and person ids of a file, all records at once."""
     if file.persons is None:
         raise DataError("the plan promises persons: name the column of person ids with --persons (in Python persons=)")
     if named := kind_of(schema).named(schema):

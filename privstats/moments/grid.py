@@ -31,7 +31,6 @@ class Quantized:
 
     Attributes:
         norms: before the clip, in grid steps, ``(n,)``.
-        clipped: rows longer than the radius.
         energy: sum of squared norms after the clip, exact.
     """
 
@@ -87,10 +86,7 @@ class Grid:
         return np.flatnonzero(squares > float(self.radius) ** 2)
 
     def shrink(self, rows: Any) -> tuple[Any, Any, Any]:
-        """Return rows shrunk to the inner radius and rounded, their squared norms, and their earlier norms in steps.
-
-        Omitted zeros change no bit of the other entries.
-        """
+        """Return rows shrunk to the inner radius and rounded, their squared norms, and their earlier norms in steps."""
         xp = arrays_of(rows)
         if self.nonnegative:
             rows = xp.relu(rows)
@@ -123,11 +119,7 @@ class Grid:
 
 
 class GridChunk:
-    """Memory for rows on a grid, filled tile by tile.
-
-    Args:
-        rows: ``(n, d)``; holds the grid vectors after :meth:`finish`.
-    """
+    """Memory for rows ``(n, d)`` on a grid, filled tile by tile until :meth:`finish`."""
 
     def __init__(self, grid: Grid, rows: NDArray[np.float64]) -> None:
         self._grid, self._rows = grid, rows
@@ -303,11 +295,7 @@ class ExactSum:
         require_room(self._records, self._bound)
 
     def result(self, *, symmetric: bool = False) -> NDArray[np.int64]:
-        """Return the sum as int64, in the accumulator's memory, which ends it.
-
-        Args:
-            symmetric: copy lower triangles of the last two axes above their diagonals.
-        """
+        """Return the sum as int64, in the accumulator's memory, which ends it; ``symmetric`` mirrors triangles."""
         if self._total is not None:
             self._empty()
         source = self.partial if self._total is None else self._total

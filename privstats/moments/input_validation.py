@@ -247,9 +247,6 @@ _MORE = "raise its classes"
 def check_labels(schema: ClassSchema, labels: Any) -> Any:
     """Return labels ``(n,)`` as integers in 0..C-1.
 
-    Args:
-        schema: its ``class_names`` are the valid labels; without them, 0..C-1.
-
     Raises:
         RecordError: a label is not among the classes.
     """
@@ -277,11 +274,7 @@ def classes_of(schema: Schema) -> tuple[str, ...] | range:
 
 
 def places_of(classes: Sequence[Any], labels: Any) -> NDArray[np.intp]:
-    """Return each label's index among the classes, ``(n,)``; -1 for others.
-
-    Args:
-        classes: texts or numbers, no two of which read alike.
-    """
+    """Return each label's index among the classes, ``(n,)``; -1 for others."""
     return _listed(tuple(classes)).places_of(read(labels))
 
 
@@ -303,9 +296,6 @@ class NamedLabels:
 
 def indices_of(classes: tuple[str, ...] | range, labels: Any, first: int = 0) -> NDArray[np.intp]:
     """Return each label's index among the classes, ``(n,)``.
-
-    Args:
-        first: position of the first label, for the message.
 
     Raises:
         RecordError: a label is not among the classes; the message has its position.

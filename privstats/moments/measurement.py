@@ -83,14 +83,14 @@ def measure(
     """Measure exact moments of records: transformed, clipped, rounded to the grid and summed in integers.
 
     The result does not depend on the records' order, batches or container. Moments of parts add up to those of all
-    records. Memory does not grow with the records. Under a ``PartySchema`` parts of a party do not add, and its rows
+    records, and memory does not grow with them. Under a ``PartySchema`` parts of a party do not add, and its rows
     are held in memory.
 
     Args:
         schema: the statistics and bounds.
         X: records ``(n, features)`` (features before the transform), of any real dtype: a numpy array or memory map,
             the path of a .npy file, a scipy sparse matrix, a torch tensor, nested lists; or a table of pandas, polars,
-            Arrow or DuckDB, whose columns are put into the order of ``feature_names``. Without ``y``: an iterable of
+            Arrow or DuckDB, put into the order of ``feature_names``. Without ``y``: an iterable of
             ``(X, y)`` batches, for example a torch ``DataLoader``.
         y: class labels ``(n,)``, integers in 0..C-1; or regression targets ``(n,)`` or ``(n, targets)``. For a table
             also the name of its column, or a list of names. A DuckDB relation, a lazy frame and an Arrow dataset need
@@ -99,8 +99,8 @@ def measure(
         unreadable: treatment of a record with a gap, a text for a number, an unknown label or a value without a cell:
             ``"refuse"`` all records, or ``"leave out"`` that one and warn. Pass ``plan.unreadable``: under a promise a
             refusal would reveal that record.
-        persons: under a promise per person an id for each row, ``(n,)``: texts or integers below 2**53, each read by
-            itself; ``007``, ``7`` and ``7.0`` are alike. Rows without one, or with one that lost a character in
+        persons: under a promise per person an id for each row, ``(n,)``: texts or integers below 2**53; ``007``, ``7``
+            and ``7.0`` are alike. Rows without one, or with one that lost a character in
             decoding, are excluded. Not with batches.
         person_clip: one person's limit, ``plan.person_clip``.
         progress: show a progress bar at once; otherwise a terminal has one after two seconds.
@@ -123,7 +123,6 @@ def measure(
         DataError: records do not fit the schema, or only one of ``persons`` and ``person_clip`` is given.
         RecordError: a record cannot be read; never with ``unreadable="leave out"``.
         PlanError: published values are missing or do not fit; no record is read then.
-        SchemaError: ``schema`` is not a schema.
 
     Example:
         >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)

@@ -67,11 +67,7 @@ class PersonMoments(Moments):
         records, counted: rows in the sums, and the number toward a plan's limits. The latter counts a person with more
             than ``clip.records`` rows as at most ``clip.most_records``, so one person changes it by at most a public
             number. None: ``records``. Private and never sent, as are all fields below.
-        shrunk: number of shrunk persons.
-        parties: number of parties in the sum.
-        published: digest of the published values read.
         persons: number of persons, with readable rows or without; None: unknown.
-        clip_report, edge_report: reports on the rows.
 
     Example:
         >>> privacy = ps.Privacy(model="central", unit="person", adjacency="add-remove", epsilon=1.0, delta=1e-5,
@@ -139,9 +135,6 @@ def of_persons(
     """Return the sums over persons, the unreadable records, and the number of records without an id.
 
     Persons of at most ``clip.records`` rows are added as records are: their weight cannot exceed the clip.
-
-    Raises:
-        DataError: the number of ids differs from the number of rows, or records come in batches.
     """
     from privstats.intake.person_ids import LIKE_ANOTHER, persons_of  # of plans of persons alone
 

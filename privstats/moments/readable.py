@@ -39,11 +39,7 @@ _COLUMNS_SHOWN = 8
 
 @dataclass(frozen=True)
 class LeftOut:
-    """Records that are in no sum.
-
-    Attributes:
-        why: number by column and reason; a record may have several.
-    """
+    """Records that are in no sum; ``why`` counts them by column and reason, possibly several."""
 
     records: int = 0
     why: Mapping[tuple[str, str], int] = field(default_factory=dict)
@@ -104,7 +100,6 @@ def of_readable(
     Args:
         beside: the kind of y; None: as the schema's ``rows`` require.
         kept: an unreadable record counts as zeros, because the number of records is not secret.
-        noted: receives which records can be read.
     """
 
     def run(schema: Schema, X: Any, y: Any, values: Mapping[str, Values], progress: bool) -> tuple[Any, LeftOut]:

@@ -28,12 +28,7 @@ def in_codes(schema: Schema, cells: Cells, X: Any, y: Any, *, refuse: bool) -> t
     """Return X and y with every table as rows of codes, and the counter of unreadable values.
 
     Args:
-        X: a table, or without ``y`` an iterable of batches.
         refuse: whether an unreadable value is refused.
-
-    Raises:
-        DataError: a declared column is missing or occurs twice, or an array has another number of columns.
-        SchemaError: cut points of a column are open.
     """
     unread = Counter[str]()
     if not schema.finds_cuts:
@@ -97,10 +92,6 @@ def _columns(cells: Cells, X: Any) -> Any:
 
 def quantize(schema: Schema, X: Any) -> NDArray[np.int64]:
     """Return the grid vectors that :func:`measure` sums: int64 ``(n, features)``, each of norm at most 2**grid_bits.
-
-    Raises:
-        DataError: rows do not fit the schema.
-        SchemaError: ``schema`` is not a schema.
 
     Example:
         >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0, grid_bits=4)

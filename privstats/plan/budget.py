@@ -53,7 +53,6 @@ class Budget:
         mu, epsilon, delta: the guarantee of everything released together; infinite mu and epsilon without DP. delta
             includes ``masking_failure``.
         promise: trust model, unit and adjacency, in words.
-        upload_bytes: size of a client's masked vector.
         masking_failure: bound on the probability that masking shows more than the sum.
         conditions: sentences on epsilon's assumptions; empty without DP.
 

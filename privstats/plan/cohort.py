@@ -126,11 +126,7 @@ def headroom(
     noise the equivalent in the tail. A discrete Gaussian is sub-Gaussian and a rounded one differs from a Gaussian by
     half a step (the ``+ 1``). So with z = sqrt(2 ln(2 D / WRAP_PROBABILITY)) over D entries a union bound keeps the
     wrap probability below ``WRAP_PROBABILITY``. n is the number of records in a released sum (:class:`Limits`); for the
-    counts it covers all that honest clients can hold, so counts never wrap. ``spare_bits`` are for a server that weighs
-    the sums of several sessions before it adds noise.
-
-    Raises:
-        PlanError: a segment would need more than 62 bits.
+    counts it covers all that honest clients can hold, so counts never wrap. ``spare_bits`` are added.
     """
     return tuple(
         _width(segment, limits, tail_of(layout, noise_std(segment)), spare_bits) for segment in layout.segments
@@ -184,8 +180,7 @@ def check_plausible(plan: Plan, vector: NDArray[np.int64]) -> None:
         a client's masked input.
 
     Raises:
-        AggregationError: ``too-many-records`` by the counts, or ``implausible``: an entry exceeds that of any honest
-            noisy sum.
+        AggregationError: ``too-many-records`` or ``implausible``.
 
     Example:
         >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)
@@ -291,8 +286,8 @@ def _check_sites(schema: SitesSchema, cohort: Cohort, privacy: Privacy | NoPriva
 
     Without noise the smallest group needs M (p + 1) + 3 honest sites, for M pulls besides the first and p features.
     This is a counting rule, not a proof: the M p (p + 1) / 2 differences between pulls, the constant's row and the
-    number of records are as many numbers as K p unknown site sums with K = M (p + 1) / 2 + 1 + 1 / p; the rule requires
-    twice that.
+    number of records equal K p unknown site sums in number, with K = M (p + 1) / 2 + 1 + 1 / p; the rule requires twice
+    that.
     """
     honest = cohort.min_survivors - cohort.colluders
     if isinstance(privacy, Privacy):

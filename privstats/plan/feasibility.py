@@ -73,7 +73,7 @@ def check_published(schema: Schema, privacy: Privacy | NoPrivacy, published: obj
 
 
 def checked_panel(protocol: object, panel: object) -> tuple[str, ...]:
-    """Return a plan's validated panel: empty, or as many different identities as the protocol needs."""
+    """Return a plan's validated panel: empty, or the different identities that the protocol needs."""
     if not isinstance(protocol, str) or protocol not in PROTOCOLS:
         raise PlanError(f"protocol must be one of {', '.join(PROTOCOLS)}, got {protocol!r}")
     if not isinstance(panel, list | tuple) or not all(map(_is_identity, panel)):

@@ -65,7 +65,6 @@ class Plan:
 
     Args:
         schema: each record's contribution, and its bounds.
-        cohort: numbers of clients, survivors, colluders and records.
         privacy: a :class:`~privstats.dp.Privacy`, or :class:`~privstats.dp.NoPrivacy` spelled out.
         min_count: classes with a noisy count below this are suppressed (class schemas only; 0 keeps all).
         merge: for a rare class, the parent class that receives its sums.
@@ -205,7 +204,7 @@ class Plan:
 
     @cached_property
     def ring(self) -> Group:
-        """The group in which vectors are masked: a ring, or the prime field where reports carry proofs."""
+        """The group of masked vectors: a ring, or the prime field where reports carry proofs."""
         rooms = self.headroom  # raises where sums or noise have no room
         return ring_of(rooms) if self.claim is None else self.claim.group(self.schema, self.layout)
 
@@ -266,11 +265,7 @@ class Plan:
         return document.to_toml(self.tables)
 
     def with_values(self, values: Mapping[str, Values]) -> Plan:
-        """Return the plan with its published values instead of their digest alone.
-
-        Raises:
-            PlanError: the plan publishes no values, or different ones.
-        """
+        """Return the plan with its published values instead of their digest alone."""
         if self.published is None:
             raise PlanError("this plan publishes no values; leave them out")
         return replace(self, published=self.published.holding(values))

@@ -28,11 +28,7 @@ class Claim(statements.Claim, Protocol):
     def headroom(
         self, rooms: tuple[Headroom, ...], group: Group, clients: int, tail: Callable[[Segment], float]
     ) -> tuple[Headroom, ...]:
-        """Return every segment's room in that group.
-
-        Raises:
-            PlanError: the sums of ``clients`` clients do not fit.
-        """
+        """Return every segment's room; raise PlanError where the sums of ``clients`` clients do not fit."""
 
 
 Level: TypeAlias = Literal["moments", "norm"]
