@@ -2,33 +2,33 @@
 
 ::
 
-    PrivstatsError                    base class; a service catches it, logs the sentence and stops
-    +-- SchemaError                   correct the schema
-    +-- PlanError                     correct the plan; no data was read
-    +-- DataError                     correct one party's records
-        +-- RecordError               mend the record, or measure without it
-    +-- ReleaseError                  request the release file again
-    +-- HeadError                     correct a head's parameters, or request its file again
-    +-- MissingStatisticError         choose another head, or release the statistic
-    +-- MissingExtraError             install the extra (also an ImportError)
-    +-- LedgerError                   nothing was released: a person decides, no program retries
-    +-- RandomnessError               pass no generator, or make one in this process
-    +-- ProtocolError                 one aggregation; catch this around a session
-        +-- AggregationError          start a new run, under a new name
-        +-- TooFewAnswersError        run it again: nothing is lost
-        +-- RemoteProtocolError       a client ends, a server goes on without the peer
-        +-- LocalProtocolError        correct the program
-            +-- NothingToResumeError  create the journal
-            +-- InUseError            wait: another process has the journal
-            +-- RestoredError         its operator decides whether it may go on
-            +-- SessionEndedError     start a new run
+    PrivstatsError                base class; a service catches it, logs the sentence and stops
+      SchemaError                 correct the schema
+      PlanError                   correct the plan; no data was read
+      DataError                   correct one party's records
+        RecordError               mend the record, or measure without it
+      ReleaseError                request the release file again
+      HeadError                   correct a head's parameters, or request its file again
+      MissingStatisticError       choose another head, or release the statistic
+      MissingExtraError           install the extra (also an ImportError)
+      LedgerError                 nothing was released: a person decides, no program retries
+      RandomnessError             pass no generator, or make one in this process
+      ProtocolError               one aggregation; catch this around a session
+        AggregationError          start a new run, under a new name
+        TooFewAnswersError        run it again: nothing is lost
+        RemoteProtocolError       a client ends, a server goes on without the peer
+        LocalProtocolError        correct the program
+          NothingToResumeError    create the journal
+          InUseError              wait: another process has the journal
+          RestoredError           its operator decides whether it may go on
+          SessionEndedError       start a new run
 
-    AssumedPublicWarning              make it an error where no person reads warnings
-    ClippedWarning                    for the data holder alone
-    UnreadableRecordsWarning          for the data holder alone
+    AssumedPublicWarning          make it an error where no person reads warnings
+    ClippedWarning                for the data holder alone
+    UnreadableRecordsWarning      for the data holder alone
 
-The errors about schemas, plans, data, releases, heads and statistics are ``ValueError`` too. A message names the field,
-the bound and the remedy, and never a data value or a secret.
+Errors about schemas, plans, data, releases, heads and statistics are ``ValueError`` too. A message names the field, the
+bound and the remedy, and never a data value or a secret.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class DataError(PrivstatsError, ValueError):
 class RecordError(DataError):
     """A record that cannot be read: NaN among its features, a label that is no class, a value without a cell.
 
-    Under a promise the refusal itself would reveal that record, so parties measure with ``unreadable="leave out"``.
+    Under a promise a refusal would reveal that record, so parties measure with ``unreadable="leave out"``.
 
     Example:
         >>> schema = ps.CountSchema((ps.Categories("sex", ("f", "m")),), (("sex",),))
@@ -286,8 +286,6 @@ class RemoteProtocolError(ProtocolError):
 
     Attributes:
         peer: a client's index, ``"server"``, or another name.
-        step, code: where and how.
-        detail: further words, possibly empty.
         proven: False if the peer may be honest, because another party may have lied.
 
     Example:

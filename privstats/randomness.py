@@ -35,7 +35,7 @@ class Generator:
     Threads take turns.
 
     Args:
-        seed: 32 secret bytes; anyone who knows them knows every bit. Use :func:`secure` outside tests.
+        seed: 32 secret bytes; anyone who knows them knows every bit.
         reproducible: the seed may be known, so nothing derived from it is secret.
 
     Raises:
@@ -119,10 +119,6 @@ def bound_to(seed: bytes, label: bytes, *context: bytes) -> Generator:
 
     The derivation is HMAC-SHA256, under the seed, of the label and of each part after its length. Stored noise is bound
     to the sum it hides: the same seed with another sum yields different noise.
-
-    Args:
-        label: the purpose of the stream, different for every use.
-        context: the values that the stream is bound to.
     """
     parts = b"".join(len(part).to_bytes(8, "big") + part for part in (label, *context))
     return Generator(hmac.digest(seed, parts, "sha256"))

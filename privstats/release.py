@@ -41,7 +41,6 @@ class Release:
 
     Attributes:
         vector: int64 of shape ``(plan.layout.size,)``, noisy sums in grid steps; suppressed classes are zero.
-        survivors: indices of the clients with records in the sums.
         suppressed: classes with a noisy count below ``plan.min_count``.
         reproducible: others may know the noise, so there is no privacy: never to be published.
         left_for: where clients remove excess noise, the number of clients that each survivor's remaining noise is sized
@@ -87,9 +86,6 @@ class Release:
         """Turn exact moments into a release without noise.
 
         For public data, or a party's own: nothing here is private, and the two clients of its plan are fictitious.
-
-        Raises:
-            ReleaseError: moments of another schema, or without a record.
         """
         if moments.schema != schema:
             raise ReleaseError("the moments were measured under another schema; measure with the one you give here")
@@ -147,14 +143,12 @@ class Release:
         """Write the complete release: safetensors with the manifest in its header.
 
         Args:
-            path: the file; an existing one is replaced atomically.
             signer: an ``Identity``, an Ed25519 private key, or its 32 bytes; signs the manifest and the sums, so that
-                ``load(path, signed_by=...)`` detects a forgery. No masking message begins like a manifest, so neither
-                signature is valid for the other.
+                :meth:`load` detects a forgery. No masking message begins like a manifest, so neither signature is valid
+                for the other.
 
         Raises:
             ReleaseError: the signer is no key.
-            PrivstatsError: the file cannot be written.
         """
         from privstats.release_file import FORMAT, content_of
 
@@ -168,8 +162,7 @@ class Release:
         made the file, and ``plan`` which of their releases it is.
 
         Args:
-            signed_by: the public key that must have signed it: an ``Identity``, its 32 public bytes, their hex, their
-                PEM, or an Ed25519 key object.
+            signed_by: the public key that must have signed it, in any form that ``signing`` reads.
             plan: the required plan, or its digest in hex.
 
         Raises:

@@ -103,7 +103,7 @@ class ClippedSums:
         Args:
             squares: by letter in wire steps, ``(n,)``.
             weights, norm: as for :func:`clip_vector`.
-            error: bound on a square's relative rounding error; at most 2**-35.
+            error: bound on squares' relative rounding error, at most 2**-35.
             exactly: returns one vector's exact squares.
         """
         bound, parts = _exact("norm", norm) ** 2, {s: _coefficient_of(schema, s, weights[s]) for s in squares}

@@ -116,10 +116,7 @@ def flatten(moments: Moments) -> NDArray[np.int64]:
 
 
 def unflatten(schema: Schema, vector: NDArray[np.int64]) -> Moments:
-    """Invert :func:`flatten` for exact vectors, without the clip report.
-
-    Raises:
-        DataError: the vector has another size, or fractional counts (noisy vectors: use :func:`to_real`).
+    """Invert :func:`flatten` for exact vectors (noisy ones: :func:`to_real`), without the clip report.
 
     Example:
         >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)

@@ -1,7 +1,4 @@
-"""Bound one person's contribution to the sums: clip all rows together to a declared weighted norm, or average them.
-
-``dp.person_clip`` builds the value from a plan's promise; ``measure`` applies it to each person before summing.
-"""
+"""Bound one person's contribution to the sums: clip all rows together to a declared weighted norm, or average them."""
 
 from __future__ import annotations
 

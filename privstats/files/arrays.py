@@ -40,9 +40,6 @@ def read_arrays(
 ) -> Mapping[str, NDArray[Any]]:
     """Return an npz file's arrays by name; nothing in it is executed.
 
-    Args:
-        pick: selects the names to read; all if omitted.
-
     Raises:
         DataError: it cannot be read as plain arrays, or an array claims too many bytes.
 
@@ -85,7 +82,6 @@ def _check_sizes(path: str | os.PathLike[str], archive: zipfile.ZipFile, asked: 
 
 
 def _claimed(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> int:
-    """Return the bytes that an array's header claims, with the header's own."""
     if not entry.filename.endswith(_SUFFIX) or entry.compress_type not in _GROWS:
         raise ValueError
     with archive.open(entry) as file:

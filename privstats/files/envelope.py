@@ -126,8 +126,7 @@ class Format(Generic[T]):
             signed_by: the Ed25519 public key that must have signed it, in any form that ``signing`` reads.
 
         Raises:
-            PrivstatsError: the file is foreign, from another version, damaged, wrongly signed or inconsistent, or
-                ``signed_by`` is no key.
+            PrivstatsError: the file is foreign, from another version, damaged, wrongly signed or inconsistent.
         """
         key = None if signed_by is None else public_key(signed_by, "signed_by", self.error)
         return self._decoded(read_bounded(path, self.error, self.writer), path, key)
@@ -185,10 +184,7 @@ def _hex(text: str) -> bytes:
 
 
 def full_content(domain: bytes) -> Callable[[Content], bytes]:
-    """Return a function that seals the manifest and every tensor with its name, dtype and shape.
-
-    Args:
-        domain: format and version, so that a signature on one is not valid for another.
+    """Return a function that seals manifest and tensors under ``domain``, which no other kind of file uses.
 
     Example:
         >>> from privstats.files.envelope import Content, full_content

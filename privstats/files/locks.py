@@ -21,7 +21,6 @@ def lock(place: Path) -> int:
 
     Raises:
         BlockingIOError: another process or object holds the lock.
-        OSError: the place is missing or cannot be opened.
         PrivstatsError: the system has no such locks.
     """
     folder = place.is_dir()

@@ -85,11 +85,7 @@ def _lines(plain: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
 
 
 def check_questions(texts: Mapping[str, Any], schema: object) -> None:
-    """Refuse texts of variables outside the plan, and answers that are missing or read alike.
-
-    Args:
-        schema: its ``variables`` and ``numbers`` are the questions.
-    """
+    """Refuse texts of variables outside the plan, and answers that are missing or read alike."""
     columns = (*getattr(schema, "variables", ()), *(getattr(schema, "numbers", None) or ()))
     answers = {column.name: getattr(column, "values", ()) for column in columns}  # none where a number is asked
     for language, page in texts.items():

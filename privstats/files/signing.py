@@ -83,7 +83,7 @@ def public_key(key: Verifier, field: str, error: type[PrivstatsError]) -> bytes:
     """Return a public key in any of its forms as 32 raw bytes.
 
     Args:
-        key: an ``Identity``, an Ed25519 public key, its 32 bytes, 64 hexadecimal digits, or PEM.
+        key: an ``Identity``, an Ed25519 public key, its 32 bytes, hex, or PEM.
         error: raised for anything else, and for a key of low order.
 
     Example:

@@ -70,7 +70,7 @@ def densified(tile: csr_array) -> NDArray[np.generic]:
 
 
 def require_single(tile: csr_array) -> None:
-    """Refuse rows in which one entry occurs twice, because adding them up is only a guess."""
+    """Refuse rows in which one entry occurs twice: adding them up is only a guess."""
     if len(repeated_rows(tile)):
         raise RecordError("X is a sparse matrix with duplicate entries; call X.sum_duplicates() first")
 
@@ -108,13 +108,7 @@ def _require_integers(*indices: NDArray[np.generic]) -> None:
 
 @dataclass(frozen=True)
 class FileRows:
-    """An array in a file, read by consecutive rows.
-
-    Attributes:
-        shape: ``(n,)`` or ``(n, columns)``.
-        offset: byte position of the first entry.
-        by_column: entries are stored in Fortran order.
-    """
+    """An array in a file, read by consecutive rows; ``offset`` is the byte position of the first entry."""
 
     field: str
     path: str

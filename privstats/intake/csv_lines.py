@@ -87,8 +87,7 @@ def csv_header(path: Path, dialect: Dialect | None = None) -> list[str]:
     """Return the names in the first line, normalised (NFC).
 
     Raises:
-        DataError: the file has no readable row of names, or one name twice; no name is shown, because the line may be a
-            record.
+        DataError: no readable row of names, or one name twice; no name is shown, because the line may be a record.
     """
     how = dialect or Dialect()
     try:

@@ -163,9 +163,7 @@ class Batches:
     """X and y of a table that is not in memory; every pass reads it anew.
 
     Args:
-        target: names of the predicted columns.
         flat: whether y has one entry per record.
-        change: applied to each batch's y.
     """
 
     def __init__(
@@ -219,11 +217,7 @@ class Batches:
 
 
 def in_memory(X: Any, names: Sequence[str] | None = None) -> Any:
-    """Load a table that is not in memory; return anything else unchanged.
-
-    Args:
-        names: the wanted columns, in any case; missing ones are skipped. None: all.
-    """
+    """Load a table that is not in memory, or those of ``names`` that it has; return anything else unchanged."""
     source = _source(X)
     if source is None:
         return X

@@ -29,7 +29,6 @@ class Records:
     Attributes:
         X: ``(n, features)``, or :class:`~privstats.intake.tables.Codes` of declared columns.
         y: ``(n,)``; from an archive also ``(n, targets)``.
-        names: names of X's columns; empty for an archive.
         persons: each row's id, ``(n,)``, as in the file.
 
     Example:
@@ -156,11 +155,7 @@ class RecordFile:
         return tuple(table_file(Path(self.path), self.dialect).names)
 
     def table(self, names: Sequence[str] | None = None) -> Table:
-        """Load columns as written, for a caller that reads each value by its own declaration.
-
-        Args:
-            names: columns in any case; None: all.
-        """
+        """Load columns as written, for a caller that reads each value by its own declaration."""
         table = table_file(Path(self.path), self.dialect)
         wanted = table.names if names is None else present(self, table.names, names)
         return table.load(list(dict.fromkeys(wanted)))
@@ -179,7 +174,6 @@ class RecordFile:
         Raises:
             DataError: the file cannot be read, or lacks a column.
             RecordError: without ``unreadable="leave out"``, texts or gaps in a requested column.
-            MissingExtraError: a Parquet file needs pyarrow.
         """
         return self._part(self.all_records(names, unreadable=unreadable, texts=texts))
 

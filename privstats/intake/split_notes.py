@@ -54,9 +54,6 @@ def note_split(file: RecordFile, plan: str, course: str, *, again: bool) -> bool
 
     Args:
         again: whether sums under this plan may have left before, so that an earlier split still counts.
-
-    Returns:
-        Whether the note exists now; False where it cannot be written.
     """
     if file.split is None or file.kept_out:
         return False

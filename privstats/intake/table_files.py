@@ -134,7 +134,6 @@ class _ParquetFile:
     """One Parquet file, by its own schema.
 
     Attributes:
-        columns: column names without pandas' index.
         keys: values in folder names, such as ``year=2026``.
     """
 

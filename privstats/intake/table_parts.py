@@ -39,7 +39,6 @@ class Part:
     Attributes:
         X: ``(n, features)``, or :class:`~privstats.intake.tables.Codes` of declared columns.
         goals: targets, ``(n,)`` or ``(n, targets)``, as in the file; with gaps as read, None where missing.
-        names: names of X's columns.
         persons: each record's id, as in the file.
     """
 
@@ -86,7 +85,7 @@ class _Columns:
 
 
 def persons_column(file: RecordFile, names: list[str]) -> str | None:
-    """Return the column of ids, as the table's header has it, if the file names one."""
+    """Return the column of ids as the table's header has it."""
     lacks = f" has no column {file.persons!r} of person ids"
     return None if file.persons is None else _column(file, names, file.persons, lacks)
 
@@ -102,7 +101,7 @@ def _column(file: RecordFile, names: list[str], name: str | None, lacks: str) ->
 def joined(
     parts: Iterable[Part], *, gaps: bool, texts: bool = False
 ) -> tuple[Any, NDArray[Any], tuple[str, ...], NDArray[np.object_] | None]:
-    """Join parts: X, where texts are NaN unless requested; labels in the narrowest kind; the names; and ids."""
+    """Join parts: X, where texts are NaN unless requested; labels; names; and ids."""
     rows, goals, unread, names = list[NDArray[Any]](), list[NDArray[np.object_]](), Counter[str](), tuple[str, ...]()
     ids = list[NDArray[np.object_]]()
     coded = False

@@ -156,7 +156,6 @@ def ordered_columns(X: Any, names: tuple[str, ...] | None, *, gaps: bool = False
 
     Raises:
         DataError: the columns are not exactly the plan's.
-        RecordError: without ``gaps``, a column holds a text.
     """
     columns = names_of_columns(X)
     if columns is None or isinstance(X, Mapping):

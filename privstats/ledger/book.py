@@ -107,7 +107,6 @@ class Ledger(LedgerPlace):
 
         Raises:
             LedgerError: the unit or adjacency of an account with spends would change, or the spends exceed the new cap.
-            PlanError: a value out of range.
         """
         check_name(dataset)
         wanted = cap_of(self.stamp(), unit, adjacency, epsilon, delta)
@@ -149,7 +148,6 @@ class Ledger(LedgerPlace):
         Args:
             dataset: an account opened with :meth:`set_cap`; without DP, a data set without an account.
             run: name of this run, 1 to 64 bytes, agreed by all parties and used once.
-            masking_failure: the plan's bound on the probability that masking shows more than the sum.
             allow_second_exact_release: release exact sums of this data set again. With one client absent, the
                 difference of the two releases is that client's exact vector.
             multiplicity: maximum rows with one record, under resampling: the price is that many times mu.
@@ -259,11 +257,10 @@ class Ledger(LedgerPlace):
         Call it before the bytes are sent; repeating it for the same bytes is allowed.
 
         Args:
-            upload: identifies the bytes, for example their SHA-256: another upload of the same run is refused.
+            upload: identifies the bytes, for example their SHA-256.
 
         Raises:
-            LedgerError: ``entry`` was withdrawn, another upload of it was sent, or the file failed. Nothing may be sent
-                then.
+            LedgerError: ``entry`` was withdrawn, or another upload of it was sent. Nothing may be sent then.
         """
         if not isinstance(upload, bytes):
             raise LedgerError(

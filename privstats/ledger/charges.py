@@ -1,6 +1,6 @@
 """Charge a session or a course's round to an account of the ledger, and give a spend back.
 
-A spend returns by proof that its upload is in no sum, verified here, or before any upload, after the machine is wiped.
+A spend returns by verified proof that its upload is in no sum, or before any upload.
 """
 
 from __future__ import annotations
@@ -24,7 +24,6 @@ class Charge(Account):
     """The account that records a release before its noise is sampled.
 
     Attributes:
-        dataset: the account; every release of the same records uses the same name.
         allow_second_exact_release: without DP: release exact sums of this data set again. With one client absent, the
             difference of the two releases is that client's exact vector.
         multiplicity: maximum rows with one record, under resampling; a release costs that many times its mu
@@ -245,7 +244,7 @@ def withdraw(client: Peer) -> None:
 def withdraw_run(plan: Plan, *, roster: secagg.Roster, charge: Charge) -> None:
     """Return a party's spend for a session in which it sends no upload, now or later.
 
-    If a client's process ended before :func:`withdraw` could wipe it, remove its state and call this.
+    If a client's process ended before :func:`withdraw`, remove its state and call this.
 
     Guarantee: no upload is sent under this run afterwards, by the client, a copy of its journal or its contribution:
     every machine checks the ledger before it sends, and the ledger refuses once this record is written.

@@ -142,10 +142,6 @@ def writing(
         create: create a ledger with this time in its first record; empty: the ledger must exist.
         restored: the owner confirms that nothing was sent under the records that an older copy lacks; its head then
             replaces the longer one outside.
-
-    Raises:
-        LedgerError: the file is missing (or exists, with ``create``), locked, edited, older than its heads, no ledger,
-            or of a newer version; or the disk is full.
     """
     if create:
         refuse_lost(path)

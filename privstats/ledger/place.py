@@ -72,9 +72,6 @@ class LedgerPlace:
         the cap by as much as those spends cost, and a run's name may be used twice. The owner confirms that nothing
         was. From the next spend on newer copies are refused.
 
-        Returns:
-            Minimum number of missing records; 0 where the ledger is the newest known.
-
         Example:
             >>> ledger = ps.dp.Ledger.create("ledger.sqlite")
             >>> ledger.accept_restored()

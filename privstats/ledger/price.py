@@ -1,6 +1,6 @@
 """Compute the price of a release: the mu of its noise under the account's unit and adjacency.
 
-The price is computed from the noise levels; no other claim of the noise value can lower it.
+No other claim of the noise value can lower the price.
 """
 
 from __future__ import annotations
@@ -77,13 +77,7 @@ class Cost:
 
 @dataclass(frozen=True)
 class Price:
-    """Joint price of releases under an account's unit and adjacency.
-
-    Attributes:
-        mu: joint mu; infinite for exact sums.
-        parts: mu per statistic.
-        pure: sum of the epsilons where every delta is 0; else infinite.
-    """
+    """Joint price of releases: mu, its parts per statistic, and the sum of epsilons if every delta is 0."""
 
     mu: float
     parts: tuple[Part, ...] = ()
@@ -188,7 +182,6 @@ def _check_sized(schema: Schema, privacy: Privacy, noise: Noise) -> None:
 
 
 def _least_mu(schema: Schema, privacy: Privacy, noise: Noise) -> float:
-    """Return the mu of this noise for the promise's unit and adjacency, as ``calibrate`` sizes it."""
     sigma, records, clip = noise.sigma, privacy.max_records_per_client, privacy.clip
     if noise.pure:
         return compose(laplace_mu(schema, noise.scales, privacy.adjacency, records or 1).values())
@@ -200,7 +193,7 @@ def _least_mu(schema: Schema, privacy: Privacy, noise: Noise) -> float:
 
 
 def _shares_of_clip(schema: Schema, privacy: Privacy, noise: Noise) -> dict[str, float]:
-    """Return the promise's shares, by which units are clipped, whatever shares the noise lists."""
+    """Return the promise's shares: these clip units, whatever shares the noise lists."""
     shares = checked_shares(schema, privacy.shares)
     if any(not math.isclose(row.share, shares[row.statistic], rel_tol=TOLERANCE) for row in noise.rows):
         raise LedgerError(

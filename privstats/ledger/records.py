@@ -23,7 +23,7 @@ _HEAD = re.compile(r"(\d{1,12})-([0-9a-f]{64})")
 
 @dataclass(frozen=True)
 class Part:
-    """One statistic of a spend: its guaranteed noise in real units, and its own mu under the account's unit."""
+    """One statistic of a spend: its guaranteed noise in real units, and its own mu."""
 
     statistic: str
     sigma: float

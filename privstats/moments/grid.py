@@ -1,7 +1,7 @@
 """Put rows on an integer grid within a ball, and sum grid rows exactly.
 
 A grid vector depends on its row alone, bit for bit. A sum of integers bounded by M is exact in float64 while rows * M
-<= 2**53, in any order; before that it is emptied into an int64 total.
+<= 2**53, in any order; it is emptied into an int64 total before it could exceed that.
 """
 
 from __future__ import annotations

@@ -143,7 +143,7 @@ def predicted_advantage(schema: Schema, statistic: str, max_records: int) -> flo
     """Predict a likelihood-ratio attacker's membership advantage (largest TPR - FPR) from noiseless sums.
 
     Each of the k independent entries a record touches reveals 1/n about it, so d' = sqrt(k / n) and the advantage is 2
-    Phi(d'/2) - 1, with n records in the record's class (all of them for B, G, h, q), spread evenly. The advantage is
+    Phi(d'/2) - 1, with n records in the record's class (all for B, G, h, q), spread evenly. The advantage is
     near 1 until n is far above k.
     """
     row = next(row for row in schema.sent if row.letter == statistic)

@@ -30,7 +30,7 @@ class Cohort:
     """The parties of one aggregation.
 
     Args:
-        clients: parties in the roster, at least 2.
+        clients: at least 2.
         min_survivors: minimum number of clients in an unmasked sum; with fewer the session aborts.
         max_records: maximum records over all clients; it determines the ring's width.
         colluders: clients that may work with the server without learning another client's vector; the guarantee of
@@ -92,7 +92,7 @@ class Headroom:
     Attributes:
         bits: ring width b; sums are in [-2**(b-1), 2**(b-1)).
         largest: largest absolute value of the noisy sum, except with probability ``WRAP_PROBABILITY`` in all.
-        plausible: the same for a sum that passes the count check; lower only for counts.
+        plausible: the same for a sum that passes the count check.
     """
 
     segment: Segment

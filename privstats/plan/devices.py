@@ -34,11 +34,11 @@ class Devices:
     """Permission to send, and the page's statements, where clients are devices of invited people: see docs/privacy.md.
 
     Args:
-        organisations: the organisation that runs each member of the plan's panel, the leader's first; all different.
+        organisations: who runs each member of the plan's panel, the leader's first; all different.
         registrar: the organisation that invites; none of the panel's.
         registrar_key: the registrar's Ed25519 public key, 64 hex digits, which verifies the signed roster.
-        page: the organisation that serves the page; none of the panel's. If the registrar serves it, write ``"the
-            registrar is trusted with every answer"`` instead.
+        page: the organisation that serves the page; none of the panel's. A registrar that serves it writes ``"the
+            registrar is trusted with every answer"``.
         most_runs: maximum runs to which a person is invited.
         stated_epsilon: the epsilon shown to a person, needed under a ``Privacy``: for all ``most_runs`` runs together,
             one answer exchanged for another, at the plan's delta; a lower number is refused.

@@ -71,11 +71,7 @@ def tables_of(
 
 
 def from_toml(text: str) -> dict[str, Any]:
-    """Parse a plan file into the arguments of ``Plan``.
-
-    Raises:
-        PlanError: not TOML, another version, or a key that is missing, unknown or of the wrong type.
-    """
+    """Parse a plan file into the arguments of ``Plan``."""
     tables = _parsed(text)
     if not tables:
         raise PlanError("the plan is empty; `privstats plan init --example` writes a commented one")

@@ -272,20 +272,12 @@ class Plan:
 
     @classmethod
     def from_toml(cls, text: str) -> Plan:
-        """Read a plan document from its text; :meth:`with_values` adds published values.
-
-        Raises:
-            PlanError: naming the table and key at fault.
-        """
+        """Read a plan document from its text; :meth:`with_values` adds published values."""
         return cls(**document.from_toml(text))
 
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> Plan:
-        """Read a plan file, at most 4 MiB of UTF-8, and published values next to it (``round.toml``, ``round.values``).
-
-        Raises:
-            PlanError: the file cannot be read, or its plan is refused.
-        """
+        """Read a plan file, at most 4 MiB of UTF-8, and published values next to it (``round.values``)."""
         text = document.read_text(path)
         try:
             plan = cls.from_toml(text)
@@ -300,7 +292,7 @@ class Plan:
 
     @cached_property
     def tables(self) -> dict[str, Any]:
-        """The plan as nested tables of plain values, as in its TOML document."""
+        """The plan as nested tables of plain values."""
         aggregation: dict[str, Any] = {"min_count": self.min_count, "graph": self.graph}
         if self.protocol != _INTERACTIVE:
             aggregation |= {"protocol": self.protocol, "panel": list(self.panel)}
