@@ -50,7 +50,7 @@ def lazy_names(room: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]
             return starred
         source = sources.get(name, room)
         if source != room:
-            return getattr(import_module(source), name)  # not kept: what replaces it there is what the room offers
+            return getattr(import_module(source), name)  # not cached: a replacement in the module takes effect here
         if name in sources or _is_submodule(module, name):
             return import_module(f"{room}.{name}")
         raise AttributeError(f"module {room!r} has no attribute {name!r}")
@@ -59,7 +59,7 @@ def lazy_names(room: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]
 
 
 def _listed(module: ModuleType) -> tuple[dict[str, str], list[str]]:
-    import ast  # with the first name that is asked for, and not with the package
+    import ast  # loaded with the first name, not with the package
     from linecache import getlines
 
     text = "".join(getlines(str(module.__file__), vars(module)))  # from a file, or an archive

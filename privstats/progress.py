@@ -39,7 +39,7 @@ def progress_bar(label: str, total: int | None = None, *, at_once: bool = False)
     if not (at_once or _seen()) or not _DRAWN.acquire(blocking=False):
         yield lambda _: None
         return
-    from privstats.printable.bar import Bar  # only where a person watches
+    from privstats.printable.bar import Bar  # late: needed only where a person watches
 
     bar = Bar(label, total, transient=not at_once)
     timer = Timer(PATIENCE, bar.draw)

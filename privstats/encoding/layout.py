@@ -124,7 +124,7 @@ def unflatten(schema: Schema, vector: NDArray[np.int64]) -> Moments:
         >>> ps.encoding.unflatten(schema, ps.encoding.flatten(moments)) == moments
         True
     """
-    from privstats.moments import kind_of  # a plan knows layouts, and its check need not wait for what forms sums
+    from privstats.moments import kind_of  # late, so that checking a plan does not load the code that forms sums
 
     arrays = blocks_of(schema, vector)
     for row in schema.sent:

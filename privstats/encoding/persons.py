@@ -61,7 +61,7 @@ class PersonClip:
                 reach = self.records * each.noise_factor * each.scale / math.sqrt(weights[each.statistic])
                 cells = math.sqrt(each.size) if each.name == "N" else 1.0
                 most = max(most, cells * reach / each.bound)
-        return math.ceil(most * (1 + ROUNDING) / 2)  # the clip leaves as much of its norm unused
+        return math.ceil(most * (1 + ROUNDING) / 2)  # the clip leaves 1 - ROUNDING of its norm unused
 
     def clipped(self, *parts: Moments) -> tuple[dict[str, Any], bool]:
         """Return one person's contribution by letter, in wire steps and blocks first, and whether it was clipped.
@@ -117,7 +117,7 @@ class PersonAverage:
     def clipped(self, *parts: Moments) -> tuple[dict[str, Any], bool]:
         """Return one person's average by letter, in wire steps and blocks first, and False: no person is clipped."""
         counted = [part.records for part in parts]
-        if None in counted:  # or the sums would be taken for an average
+        if None in counted:  # else the sums would pass for an average
             raise DataError("these moments have no number of records; give the result of measure")
         rows = max(sum(each or 0 for each in counted), 1)
         return {row.letter: _average(parts, row, rows) for row in parts[0].schema.sent}, False

@@ -50,7 +50,7 @@ def read_arrays(
         {'y': array([0, 1])}
     """
     try:
-        if not Path(path).is_file():  # a pipe would be waited for
+        if not Path(path).is_file():  # opening a pipe would block
             raise ValueError
         with zipfile.ZipFile(path) as archive:
             members = {entry.filename.removesuffix(_SUFFIX): entry for entry in archive.infolist()}

@@ -171,7 +171,7 @@ def relock_private(
     key, words = read_private(path, passphrase, error), passphrase if new is None else new
     if words is None:
         raise error(f"{path} is not locked: give the passphrase to lock it with")
-    atomic_write(Path(path).resolve(), _in_pem(key, words, error))  # a link stays one
+    atomic_write(Path(path).resolve(), _in_pem(key, words, error))  # resolved, so that a link stays a link
 
 
 def _in_pem(key: Ed25519PrivateKey, passphrase: str | None, error: type[PrivstatsError]) -> bytes:
@@ -233,7 +233,7 @@ def read_private(
         raise error(f"others can read the private key in {path}: let only its owner, chmod 600 {quote(str(path))}")
     try:
         key = serialization.load_pem_private_key(data, secret)
-    except TypeError:  # cryptography's word for a passphrase too few or too many
+    except TypeError:  # cryptography's error for a missing or surplus passphrase
         if secret is None:
             raise error(f"{path} is locked: give its passphrase") from None
         raise error(f"{path} is not locked: leave the passphrase out") from None

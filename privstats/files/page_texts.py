@@ -87,7 +87,7 @@ def _lines(plain: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
 def check_questions(texts: Mapping[str, Any], schema: object) -> None:
     """Refuse texts of variables outside the plan, and answers that are missing or read alike."""
     columns = (*getattr(schema, "variables", ()), *(getattr(schema, "numbers", None) or ()))
-    answers = {column.name: getattr(column, "values", ()) for column in columns}  # none where a number is asked
+    answers = {column.name: getattr(column, "values", ()) for column in columns}  # none for a number
     for language, page in texts.items():
         for name, question in page.get("questions", {}).items():
             where = f"devices.texts.{language}.questions.{name}"

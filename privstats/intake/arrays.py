@@ -174,7 +174,7 @@ def file_rows(path: str | os.PathLike[str], field: str) -> FileRows:
         mapped = np.lib.format.open_memmap(path, mode="r")
     except OSError as error:
         raise DataError(f"{field} cannot be read from its file: {error.strerror or 'it is no .npy file'}") from None
-    except (ValueError, OverflowError):  # the shape in its header is any text
+    except (ValueError, OverflowError):  # the header's shape may be any text
         raise DataError(
             f"{field} is no whole .npy file of numbers; write it again with numpy.save, and read a file of a table "
             "first, for example with pandas.read_parquet"
@@ -193,7 +193,7 @@ def mapped_rows(array: np.memmap[Any, Any], field: str) -> FileRows | GuardedRow
     first = array.offset - array.offset % mmap.ALLOCATIONGRANULARITY  # maps start at a page
     name = None if array.filename is None else os.fspath(array.filename)
     plain = array.flags.c_contiguous or array.flags.f_contiguous
-    if name is None or array.mode == "c" or not plain:  # "c": changes that are in memory only
+    if name is None or array.mode == "c" or not plain:  # "c": changes stay in memory
         return GuardedRows(field, array, name, first + len(mapping))
     offset = first + array.ctypes.data - np.frombuffer(mapping, np.uint8).ctypes.data
     return FileRows(field, name, array.dtype, array.shape, offset, not array.flags.c_contiguous)

@@ -23,7 +23,7 @@ Lines = dict[str, list[str | None]]
 _LINES, _FIELDS = 1 << 13, 1 << 18
 _ASCII = string.ascii_letters + string.digits + "\n\r\t ,;|.+-_\"' \\n \\u0041"
 _SEPARATORS = ",;|:\t"
-_BLANKS = " \t\n\v\f\r"  # others may be letters in the file's true encoding, which tell two ids apart
+_BLANKS = " \t\n\v\f\r"  # others may be letters in the file's true encoding, which distinguish two ids
 _DATE = re.compile(r"[0-9]{1,4}([./-])[0-9]{1,2}\1[0-9]{1,4}.*")
 
 
@@ -100,7 +100,7 @@ def csv_header(path: Path, dialect: Dialect | None = None) -> list[str]:
         raise DataError(f"cannot read {path} as a table with a row of names and a column per feature{_hint(how)}")
     first = {name: place for place, name in reversed(list(enumerate(names, 1)))}
     if twice := [(first[name], place) for place, name in enumerate(names, 1) if first[name] < place]:
-        one, other = twice[0]  # by place: where a row of names is missing these are values
+        one, other = twice[0]  # by position: without a row of names these are values
         raise DataError(
             f"cannot read {path} as a table with a row of names and a column per feature: columns {one} and {other} "
             "have one name; keep one of them"

@@ -49,7 +49,7 @@ class _Relation(_Source):
 
     def batches(self, names: list[str]) -> Generator[Any]:
         chosen = self._chosen(names)
-        reader = getattr(chosen, "to_arrow_reader", None) or chosen.fetch_record_batch  # of before 1.4
+        reader = getattr(chosen, "to_arrow_reader", None) or chosen.fetch_record_batch  # before DuckDB 1.4
         opened = reader(_RECORDS)
         try:
             yield from opened
@@ -92,7 +92,7 @@ class _Dataset(_Source):
         for part in self._parts:
             with refusing(_no_table(_path_of(part))):
                 own.append(part.physical_schema.names)
-        if own and set(own[0]) <= set(names):  # else the caller's schema says which columns there are
+        if own and set(own[0]) <= set(names):  # else the caller's schema selects the columns
             names = list(dict.fromkeys((*names, *chain(*own))))
         return names
 

@@ -62,7 +62,7 @@ def reading(value: Any) -> Reading:
     """
     try:
         return _reading(value)
-    except Exception:  # of its own methods, or from deep recursion: no value may stop the reading of others
+    except Exception:  # from its methods, or from deep recursion: no value may stop the reading of others
         return UNREADABLE
 
 
@@ -97,7 +97,7 @@ def _reading(value: Any) -> Reading:
             return _of_text(value.decode("utf-8", "replace"))
         case _ if value is None or value is np.ma.masked:
             return None
-        case np.datetime64() | np.timedelta64():  # before numbers, for numpy takes a span for an integer
+        case np.datetime64() | np.timedelta64():  # before numbers: for numpy a span is an integer
             return None if np.isnat(value) else _of_numpys_time(value)
         case bool() | int() | float() | np.bool_() | Decimal() | Real():
             return of_number(value)
@@ -119,7 +119,7 @@ def of_number(value: Any) -> float | None:
     """Return a number of any type as a float; None where it is not finite."""
     try:
         number = float(value)
-    except (OverflowError, ValueError):  # a whole number beyond every float; a signalling NaN
+    except (OverflowError, ValueError):  # an integer beyond every float; a signalling NaN
         return None
     return number + 0.0 if math.isfinite(number) else None  # -0 is 0
 
@@ -203,7 +203,7 @@ def _is_nothing(value: Any) -> bool:
 
 _LONGEST_SHOWN, _MOST_SHOWN = 40, 8
 _LONGEST_NAME = 200
-_LARGEST_INTEGER = 1 << 53  # up to which float64 has every whole number
+_LARGEST_INTEGER = 1 << 53  # float64 holds every integer up to here
 
 
 def checked_names(field: str, names: Any, count: int | None = None, of: str = "") -> tuple[str, ...] | None:

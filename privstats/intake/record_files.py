@@ -80,7 +80,7 @@ class Records:
         if not 0 < share < 1:
             raise _empty(share, len(self.X))
         if self.persons is not None:
-            from privstats.intake.person_ids import persons_held_out  # where somebody gives ids
+            from privstats.intake.person_ids import persons_held_out  # only needed with ids
 
             if len(self.persons) != len(self.X):
                 raise DataError(

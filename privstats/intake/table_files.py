@@ -103,7 +103,7 @@ class Parquet:
 
     def parts(self, wanted: Sequence[str], *, gaps: bool) -> Iterator[Mapping[str, Any]]:
         """Yield some columns, some thousand records at a time."""
-        del gaps  # a record of a file without a column has a gap there
+        del gaps  # a column that a file lacks is a gap
         columns, step = list(dict.fromkeys(wanted)), lines_at_once(len(wanted))
         none = True
         for file in _files(self.path):

@@ -115,7 +115,7 @@ def joined(
         (sum(map(len, rows)), rows[0].shape[1]), object if any(each.dtype == object for each in rows) else float
     )
     start = len(X)
-    while rows:  # from the last one, so that no more than one part is held twice
+    while rows:  # from the last, so that at most one part is in memory twice
         last = rows.pop()
         X[start - len(last) : start] = last
         start -= len(last)

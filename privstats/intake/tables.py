@@ -77,7 +77,7 @@ def table_of(X: Any) -> Table:
     if is_list(X):
         rows_of = lambda rows: X[rows] if isinstance(rows, slice) else [X[place] for place in rows.tolist()]  # noqa: E731
         return Table(len(X), rows_of, lambda: [X], lambda _: X)
-    if hasattr(X, "take") and hasattr(X, "to_pylist"):  # of Arrow
+    if hasattr(X, "take") and hasattr(X, "to_pylist"):  # Arrow
         rows_of = lambda rows: X[rows] if isinstance(rows, slice) else X.take(rows)  # noqa: E731
         return Table(len(X), rows_of, lambda: [X[name] for name in names], lambda places: X.select(list(places)))
     if isinstance(X, Mapping) or (names and not hasattr(X, "shape")):
@@ -92,10 +92,10 @@ def table_of(X: Any) -> Table:
         kind = type(X).__name__
         raise DataError(f"no rows of one person can be taken of a {kind}; give arrays, a frame or columns by name")
     records = int(X.shape[0]) if X.shape else 0
-    if hasattr(X, "iloc"):  # of pandas
+    if hasattr(X, "iloc"):  # pandas
         columns = lambda: [X.iloc[:, place] for place in range(len(names))]  # noqa: E731
         return Table(records, lambda rows: X.iloc[rows], columns, lambda places: X.iloc[:, places])
-    if names:  # of polars, or another library
+    if names:  # polars, or another library
         columns = lambda: [X[name] for name in names]  # noqa: E731
         return Table(records, lambda rows: X[rows], columns, lambda places: X.select([names[at] for at in places]))
     held = sparse_rows(X, "X") if issparse(X) else X
@@ -131,7 +131,7 @@ def _as_numbers(X: Any) -> NDArray[Any] | None:
 
     If the converted array decided, a column of dates would be read in two ways, depending on its neighbours.
     """
-    if hasattr(X, "iloc"):  # of pandas, whose nullable types have names of polars
+    if hasattr(X, "iloc"):  # pandas: its nullable types share names with polars
         fits = all(isinstance(kind, np.dtype) and kind.kind in "fiu" for kind in X.dtypes)
     else:
         types = getattr(X, "dtypes", None) or getattr(getattr(X, "schema", None), "types", None)
@@ -174,7 +174,7 @@ def ordered_columns(X: Any, names: tuple[str, ...] | None, *, gaps: bool = False
     result = [read(held[place]) for place in places]
     texts = [columns[place] for place, column in zip(places, result, strict=True) if column.are_texts.any()]
     if texts and not gaps:
-        where = "" if names is None else f" in {listed(texts)}"  # names of the plan are public, others may not be
+        where = "" if names is None else f" in {listed(texts)}"  # the plan's names are public, others may not be
         raise RecordError(
             f"X holds values that are no numbers{where}; code them as numbers, such as 0 and 1, or count them as "
             "Categories of a CountSchema"
@@ -237,7 +237,7 @@ def rectangle(rows: Sequence[Any], width: int) -> NDArray[Any]:
             for column, entry in enumerate(entries):
                 out[place, column] = entry
         elif width == 1:
-            out[place, 0] = row  # which is unreadable
+            out[place, 0] = row  # unreadable
     return out
 
 
@@ -266,7 +266,7 @@ def row_entries(row: Any) -> Sequence[Any] | None:
         if is_list(row):
             return list(row) if isinstance(row, list | tuple) else row  # a class may have methods of its own
         return list(row) if hasattr(row, "__array__") and getattr(row, "ndim", 1) == 1 else None
-    except Exception:  # it is no row
+    except Exception:  # not a row
         return ()
 
 

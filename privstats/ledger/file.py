@@ -207,7 +207,7 @@ def _require_file(path: Path) -> None:
 
 def _make_private(path: Path) -> None:
     """Create an empty file that only its owner may read; SQLite's journal takes the same mode."""
-    with suppress(OSError, ValueError):  # sqlite meets the same, and its refusal is told
+    with suppress(OSError, ValueError):  # sqlite meets the same error and reports it
         os.close(open_private(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL))
 
 

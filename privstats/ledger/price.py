@@ -185,7 +185,7 @@ def _least_mu(schema: Schema, privacy: Privacy, noise: Noise) -> float:
     sigma, records, clip = noise.sigma, privacy.max_records_per_client, privacy.clip
     if noise.pure:
         return compose(laplace_mu(schema, noise.scales, privacy.adjacency, records or 1).values())
-    if clip is not None:  # all of the clip may be in one statistic, whose share is its part of the clip's square
+    if clip is not None:  # all of the clip may be in one statistic; its share is its part of the clip's square
         shares = _shares_of_clip(schema, privacy, noise)
         reach = {s: sensitivity(schema, s, "add-remove") * apart(schema, s, privacy.adjacency) for s in sigma}
         return max(reach[s] * clip / (sigma[s] * math.sqrt(shares[s])) for s in sigma)

@@ -27,7 +27,7 @@ from privstats.schema import ClassSchema, RecordSchema, RidgeSchema, row_of
 
 _CHUNK = 16 << 20, 1 << 14  # bytes and rows: short rows then stay in the last cache until they are summed
 
-_GROUPED_CHUNK = 64 << 20, 1 << 17  # with S, so that a chunk holds enough rows of each class for a rank-k update to pay
+_GROUPED_CHUNK = 64 << 20, 1 << 17  # with S: enough rows of each class per chunk for a rank-k update
 
 
 def chunk_rows(schema: RecordSchema) -> int:
@@ -138,7 +138,7 @@ _KINDS: Mapping[str, _Kind] = {
 def measured(schema: RecordSchema, X: Any, y: Any, progress: bool = False) -> Moments:
     """Return the exact moments of records."""
     parts = tiles_of_batches(schema, X) if y is None else tiles(schema, X, y, sparse=True)
-    if getattr(schema, "missing", None) is not None:  # which few plans have
+    if getattr(schema, "missing", None) is not None:
         parts = (observed(schema, *part) for part in parts)
     used: dict[type[Any], Any] = {}
     counted = _counted(schema)
@@ -206,7 +206,7 @@ _POWERS = {"A": 1, "D": 2, "T": 3, "F": 4}
 
 def terms_on_grid(schema: RecordSchema, X: Any, y: Any, *_: Any) -> RecordTerms:
     """Return each record's contribution; all dense rows are in memory at once."""
-    read: Any = replace(schema, statistics="NA") if isinstance(schema, ClassSchema) else schema  # S would sort rows
+    read: Any = replace(schema, statistics="NA") if isinstance(schema, ClassSchema) else schema  # S would sort the rows
     collected, seen = _Collected(), []
     accumulator = CpuAccumulator(read, collected)
     for rows, targets in tiles_of_batches(read, X) if y is None else tiles(read, X, y):

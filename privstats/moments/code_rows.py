@@ -76,7 +76,7 @@ class CodeRows:
             return self._source.codes[where]
         start, stop, _ = where.indices(self.shape[0])
         result = self._read(start, stop)
-        fresh = max(start, self._counted)  # in a second pass over the records nothing is counted again
+        fresh = max(start, self._counted)  # a second pass counts nothing again
         if fresh < stop:
             self._note((result if fresh == start else self._read(fresh, stop)).unread)
             self._counted = stop

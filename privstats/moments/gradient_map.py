@@ -25,7 +25,7 @@ PROBABILITY_BITS = 20
 """Bits of a probability, and of a residual."""
 _NUMERATOR_BITS = 40
 
-# (ln 2)^i / i!, i = 12 .. 0, as literals: a library's power function would be another platform's
+# (ln 2)^i / i!, i = 12 .. 0, as literals: a power function's bits depend on the platform
 _EXP2 = (
     2.5678435993488206e-11,
     4.4455382718708116e-10,
@@ -152,7 +152,7 @@ def unit_rows(schema: Schema, rows: Whole, M: Values) -> Whole:
     _cut(z)
     steps = schema.steps
     norm = np.sqrt(np.vecdot(z, z))[:, None]
-    norm[norm == 0] = 1.0  # of a row of zeros, which stays one
+    norm[norm == 0] = 1.0  # a row of zeros stays zero
     z *= steps * math.sqrt(1 - _INTERCEPT * _INTERCEPT) * SHY
     z /= norm
     unit = np.empty((len(z), z.shape[1] + 1))

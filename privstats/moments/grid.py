@@ -94,7 +94,7 @@ class Grid:
         inner = self.radius - math.sqrt(self.columns) / 2
         factor = inner / (measured.norms + measured.error)
         grid = measured.rows
-        grid *= factor[:, None]  # in memory that is cached
+        grid *= factor[:, None]  # in place, while it is cached
         grid = xp.rint(grid)
         squares = xp.integer_dots(grid, grid)
         if not (squares <= float(self.radius) ** 2).all():
@@ -145,7 +145,7 @@ class GridChunk:
         if self._waiting:
             self._shrink()
         squares = self._squares[: self._filled]
-        energy, norms = int(squares.astype(np.int64).sum()), np.sqrt(squares)  # whole numbers, added as such
+        energy, norms = int(squares.astype(np.int64).sum()), np.sqrt(squares)  # summed as integers
         for where, before in self._shrunk:
             norms[where] = before
         result = Quantized(norms, self._clipped, energy)

@@ -46,12 +46,12 @@ Rows: TypeAlias = Any
 Tile: TypeAlias = tuple[Any, Any]
 """Rows and labels or targets: numpy arrays, or tensors that live on an accelerator."""
 
-_TILE_BYTES = 1 << 21  # of float64 rows: many enough that numpy's calls cost little beside them
-_TRANSFORMED_TILE_BYTES = 1 << 20  # which stays in the second-level cache from the first step to the last
+_TILE_BYTES = 1 << 21  # float64 rows: enough that numpy's calls cost little in comparison
+_TRANSFORMED_TILE_BYTES = 1 << 20  # stays in the second-level cache throughout
 _DEVICE_TILE_BYTES = 1 << 28
 _TABLE_RECORDS, _TABLE_ENTRIES = 1 << 14, 1 << 22
-_DENSE_FROM = 16  # one entry in so many that is not zero
-_WINDOW_RECORDS = 1 << 17  # looked at, or sorted by class, at a time
+_DENSE_FROM = 16  # entries per nonzero entry
+_WINDOW_RECORDS = 1 << 17  # checked, or sorted by class, at a time
 
 
 def tiles(schema: RecordSchema, X: Any, y: Any, *, grouped: bool = True, sparse: bool = False) -> Iterator[Tile]:
@@ -106,7 +106,7 @@ def pairs(batches: Any) -> Iterator[tuple[Any, Any]]:
 
 def check_features(schema: Schema, X: Any) -> Rows:
     """Return ``X`` as rows of real numbers that fit the schema."""
-    if is_list(X) and not len(X):  # which does not say how wide its rows would be
+    if is_list(X) and not len(X):  # an empty list does not show its width
         X = np.empty((0, input_features(schema.transform, schema.features - schema.appended)))
     return real("X", check_shape(schema, as_rows(ordered_columns(X, schema.feature_names), "X")))
 
@@ -175,7 +175,7 @@ def as_rows(array: Any, field: str) -> Any:
         )
     if isinstance(array, np.ma.MaskedArray):
         raise RecordError(f"{field} is a masked array, whose masked entries have no meaning here; fill it first")
-    if names_of_columns(array) is not None:  # several targets, of which each column has its own type
+    if names_of_columns(array) is not None:  # several targets: each column has its own type
         array = ordered_columns(array, None, gaps=True)
     try:
         rows = of_list(array) if is_list(array) else array_of(array)
@@ -263,7 +263,7 @@ def check_labels(schema: ClassSchema, labels: Any) -> Any:
     if not isinstance(labels, FileRows | GuardedRows):
         return indices_of(classes_of(schema), labels)
     result = NamedLabels(classes_of(schema), labels)
-    for _ in _windows(result):  # every label is looked at before any record is measured
+    for _ in _windows(result):  # checks every label before any record is measured
         pass
     return result
 

@@ -238,13 +238,13 @@ def _measured(
 
     All records are first measured as if readable; reading one by one yields equal sums, but takes 2.2 times as long.
     """
-    worded = levels_of(schema) is not None  # then a number must not pass for a declared text
+    worded = levels_of(schema) is not None  # a number must not pass for a declared text
     if unreadable == "refuse" and not worded:
         return kind.measure(schema, X, y, values, progress), LeftOut()
     if kind.readable is None and not kind.named(schema):
         X = ordered_columns(X, schema.feature_names, gaps=True)  # each column is read once
     lists = is_list(X) or is_list(y)  # one record may change a list's shape
-    if y is not None and not lists and not worded and not isinstance(X, ReadRows):  # nearly always all can be read
+    if y is not None and not lists and not worded and not isinstance(X, ReadRows):  # nearly always all are readable
         try:
             moments = kind.measure(schema, X, y, values, progress)
             if not _lacks_records(moments, X):

@@ -24,8 +24,8 @@ _EXACT = 1 << 53
 # Persons with more rows are summed one by one, which is cheap at that size.
 _MAX_BATCHED_ROWS = 1 << 10
 _TILE = 1 << 19  # entries of persons' sums in memory at once
-_FORMED = 1 << 16  # entries of products of rows in memory at once; they are used while they are cached
-_SIDE = 32  # rows of a strip of such products, which omits the columns after it
+_FORMED = 1 << 16  # entries of products of rows in memory at once, used while cached
+_SIDE = 32  # rows of a strip of products; each strip omits the columns after it
 
 Whole = NDArray[np.float64]
 """Integers stored as float64."""

@@ -31,8 +31,8 @@ from privstats.schema.kinds import kind_of
 if TYPE_CHECKING:
     from privstats.moments.cells import EdgeReport
 
-_BITS = 63  # of a total
-_WINDOW_ROWS, _WINDOW_ENTRIES = 1 << 14, 1 << 21  # of rows that are read and mapped at once
+_BITS = 63  # bits of a total
+_WINDOW_ROWS, _WINDOW_ENTRIES = 1 << 14, 1 << 21  # rows read and mapped at once
 
 Summed: TypeAlias = Callable[[Any, Any], tuple[Moments, LeftOut]]
 """From X and y to their moments, and the records that were left out."""
@@ -136,7 +136,7 @@ def of_persons(
 
     Persons of at most ``clip.records`` rows are added as records are: their weight cannot exceed the clip.
     """
-    from privstats.intake.person_ids import LIKE_ANOTHER, persons_of  # of plans of persons alone
+    from privstats.intake.person_ids import LIKE_ANOTHER, persons_of  # only plans of persons need it
 
     if isinstance(persons, str | bytes):
         raise DataError(f"persons must be an id for each row, got a text: give table[{str(persons)!r:.40}]")

@@ -172,7 +172,7 @@ class _Readable:
             yield rows, rest
             return
         step = max(1, min(_ROWS, _ENTRIES // max(rows.shape[1], 1)))
-        for start in range(0, max(rows.shape[0], 1), step):  # once for no records
+        for start in range(0, max(rows.shape[0], 1), step):  # runs once without records
             at = slice(start, min(start + step, rows.shape[0]))
             X, fine, why = _features(self._schema, rows[at])
             y, readable, beside = self._read(rest[at])
@@ -249,7 +249,7 @@ def _is_real(rest: Any) -> bool:
 
 
 def _features(schema: Schema, tile: Any) -> tuple[NDArray[np.float64], NDArray[np.bool_], _Why]:
-    declared = cells_of(schema) is not None  # then every value has a cell; a later map may still make it infinite
+    declared = cells_of(schema) is not None  # every value has a cell; a later map may still make it infinite
     levels, names = levels_of(schema), schema.feature_names
     of = () if levels is None else tuple(map(levels.of, names or ()))
     X, why = (numbers_in(_dense(tile))[0], {}) if declared else _parsed(tile, named(names, tile.shape[1]), of)

@@ -174,12 +174,12 @@ class ClassSums:
         order = np.argsort(labels, kind="stable")
         present, starts = np.unique(labels[order], return_index=True)
         for label, members in zip(present, np.split(order, starts[1:]), strict=True):
-            contiguous = members[-1] - members[0] + 1 == len(members)  # as in chunks that come class by class
+            contiguous = members[-1] - members[0] + 1 == len(members)  # true for chunks sorted by class
             block = rows[members[0] : members[-1] + 1] if contiguous else rows[members]
             add_gram(block, into[label])
 
 
-_CACHED = 1 << 17  # entries of rows that stay in the second-level cache while they are brought together by fold
+_CACHED = 1 << 17  # entries of rows that stay in the second-level cache while they are grouped by fold
 
 _RANKS = 16  # minimum rows of a fold per feature, so that a symmetric product costs more than its call
 
@@ -211,7 +211,7 @@ def grid_key(steps: int, *parts: Any) -> NDArray[np.int64]:
         cut = ((weights >> shift) & np.uint64((1 << bits) - 1)).astype(np.float64)
         sums, start = np.zeros(len(key)), 0
         for part in parts:
-            sums += part.dot(cut[start : start + part.shape[1]])  # of one column ten times faster than @
+            sums += part.dot(cut[start : start + part.shape[1]])  # for one column ten times faster than @
             start += part.shape[1]
         key += sums.astype(np.int64).view(np.uint64) << shift
     return key.view(np.int64)

@@ -73,7 +73,7 @@ def _is_table(X: Any) -> bool:
 
 def _columns(cells: Cells, X: Any) -> Any:
     if isinstance(getattr(getattr(X, "dtype", None), "names", None), tuple):
-        X = {name: X[name] for name in X.dtype.names}  # an array of records
+        X = {name: X[name] for name in X.dtype.names}  # a structured array
     named = names_of_columns(X)
     if isinstance(X, Mapping) or (named is not None and named != list(range(len(cells.columns)))):
         return [X[source] for source in cells.sources(X)]

@@ -132,7 +132,7 @@ class Plan:
         check_cohort(self.schema, self.cohort, self.privacy, PROTOCOLS[self.protocol].agrees)
         check_parties(self.schema, self.cohort, self.privacy)
         check_size(self.layout, self.schema)
-        if self.claim is not None:  # raises where nothing of the schema's can be proved
+        if self.claim is not None:  # raises where no claim on the schema can be proved
             warnings.warn("validity is experimental: docs/proofs.md lists what is unproved", UserWarning, stacklevel=3)
         object.__setattr__(self, "merge", _Frozen(sorted(self.merge.items())))
         _ = self.masking  # derives noise, headroom and thresholds, and raises where they do not fit
@@ -212,8 +212,8 @@ class Plan:
     def masking(self) -> Masking:
         """Parameters of the masking protocol, bound to this plan's digest."""
         cohort = self.cohort
-        options: dict[str, Any] = {} if self.claim is None else {"claim": self.claim}  # of a protocol with a panel
-        if self._levels:  # of one whose clients see the list of survivors
+        options: dict[str, Any] = {} if self.claim is None else {"claim": self.claim}  # only in a protocol with a panel
+        if self._levels:  # only where clients see the list of survivors
             options["levels"] = self._levels
         if self.key_agreement != CLASSICAL:
             options["key_agreement"] = self.key_agreement
