@@ -191,7 +191,6 @@ def _digest_of(plan: Plan | str) -> str:
 
 
 def _require_levels(plan: Plan, survivors: int, left_for: tuple[int, ...]) -> None:
-    """Require one of the plan's levels for each survivor's noise, none above their number."""
     levels = () if plan.noise is None else plan.noise.levels
     known = isinstance(left_for, tuple) and all(type(level) is int and level in levels for level in left_for)
     if not known or len(left_for) != (survivors if levels else 0) or max(left_for, default=0) > survivors:

@@ -77,7 +77,6 @@ def read(make: Callable[..., Release], path: PathLike, signed_by: Verifier | Non
 
 
 def _sealed(content: Content) -> bytes:
-    """Concatenate manifest and vector; :func:`_read` verifies that there is one vector, and its type."""
     return content.manifest + b"".join(map(little_endian, content.tensors.values()))
 
 

@@ -143,7 +143,6 @@ def _joined(parts: list[Any]) -> Any:
 
 
 def _as_texts(column: Any) -> Any:
-    """Return a column as texts with unchanged readings."""
     readings = read(array_of(column))
     texts = readings.each(readings.spoken, nothing=None)
     numbers = [repr(number) if number == number else None for number in readings.numbers.tolist()]
@@ -276,7 +275,6 @@ def named_target(X: Any, y: Any, *, several: bool = False) -> tuple[Any, Any]:
 
 
 def _named(y: Any, names: Sequence[Any], *, several: bool) -> list[Any] | None:
-    """Return the columns that y names, as the table writes them."""
     texts = [y] if isinstance(y, str) else list(y) if several and is_list(y) and len(y) else []
     if not texts or not all(isinstance(text, str) for text in texts):
         return None

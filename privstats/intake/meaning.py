@@ -125,7 +125,6 @@ def of_number(value: Any) -> float | None:
 
 
 def _of_date(value: Any) -> Reading:
-    """Read a date or a span; numpy holds years that Python does not."""
     for name in ("to_datetime64", "to_timedelta64"):
         if hasattr(value, name):
             return reading(getattr(value, name)())
@@ -192,7 +191,6 @@ def _of_numpys_time(value: np.datetime64 | np.timedelta64) -> str:
 
 
 def _is_nothing(value: Any) -> bool:
-    """Return whether a value differs from itself or cannot be compared."""
     try:
         return bool(value != value)
     except TypeError:

@@ -230,7 +230,6 @@ def held_out(X: NDArray[Any], share: float, seed: int) -> NDArray[np.bool_]:
 
 
 def _uniform_keys(X: NDArray[Any], seed: int) -> NDArray[np.float64]:
-    """Return a number in [0, 1) per row, from its entries' readings and the seed."""
     if not len(X):
         return np.zeros(0)
     bits = _readings(X).reshape(len(X), -1) + 0.0  # so that -0 is 0

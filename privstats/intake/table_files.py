@@ -131,11 +131,7 @@ class Parquet:
 
 @dataclass(frozen=True)
 class _ParquetFile:
-    """One Parquet file, by its own schema.
-
-    Attributes:
-        keys: values in folder names, such as ``year=2026``.
-    """
+    """One Parquet file, by its own schema; ``keys`` are values in folder names, such as ``year=2026``."""
 
     path: Path
     columns: tuple[str, ...]
@@ -171,7 +167,6 @@ class _ParquetFile:
         return [name for name in columns if name in self.stored]
 
     def _part(self, table: Any, columns: Sequence[str]) -> dict[str, Any]:
-        """Return a table's columns; a missing one is missing in every record."""
         own = set(self._own(columns))
         return {
             name: array_of(table.column(name)) if name in own else np.full(table.num_rows, self.keys.get(name), object)
@@ -195,7 +190,6 @@ def _files(path: Path) -> list[_ParquetFile]:
 
 
 def _keys(folders: Path) -> dict[str, str | None]:
-    """Return the values in folder names, as Hive writes them."""
     pairs = [folder.split("=", 1) for folder in folders.parts if "=" in folder]
     return {unquote(name): None if text == _NO_KEY else unquote(text) for name, text in pairs}
 

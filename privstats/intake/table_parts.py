@@ -205,7 +205,6 @@ def _lacks(goals: Any) -> bool:
 
 
 def _goals(part: Mapping[str, Any], targets: Sequence[str], *, gaps: bool) -> NDArray[np.object_]:
-    """Return targets' values as written, with gaps as read."""
     columns = [_read(part[target]) if gaps else _object(part[target]) for target in targets]
     return columns[0] if len(columns) == 1 else np.column_stack(columns)
 

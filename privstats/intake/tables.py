@@ -41,7 +41,6 @@ class Codes:
         return np.array(self.codes, dtype, copy=copy)
 
     def __getitem__(self, where: Any) -> Codes:
-        """Select records; ``unread`` stays that of all."""
         return Codes(self.codes[where], self.unread)
 
 

@@ -1,7 +1,4 @@
-"""Compute a ledger's accounts from its records: the caps and spends of each data set.
-
-This module stores nothing and decides nothing.
-"""
+"""Compute a ledger's accounts from its records: the caps and spends of each data set."""
 
 from __future__ import annotations
 

@@ -142,8 +142,8 @@ class Ledger(LedgerPlace):
         nothing. After :meth:`finish`, or under another plan, the run's name is used
         up: a retry has other noise and costs its full price.
 
-        The joint mu is computed from the noise under the account's own unit and adjacency. Every statistic must have
-        noise sized for this schema. A plan without DP spends an infinite mu.
+        The joint mu is computed from the noise under the account's own unit and adjacency. A plan without DP spends an
+        infinite mu.
 
         Args:
             dataset: an account opened with :meth:`set_cap`; without DP, a data set without an account.
@@ -254,7 +254,7 @@ class Ledger(LedgerPlace):
     def finish(self, entry: Spend, upload: bytes = b"") -> None:
         """Record that the bytes of a spend are sent: the run's name is then used up. No total changes.
 
-        Call it before the bytes are sent; repeating it for the same bytes is allowed.
+        Call it before the bytes are sent.
 
         Args:
             upload: identifies the bytes, for example their SHA-256.

@@ -93,7 +93,7 @@ class Charge(Account):
 class RoundCharge(Account):
     """The mark of one round of a course, written before its noise is sampled.
 
-    :func:`privstats.course.authorize` returns one, after it has verified the round's plan.
+    :func:`privstats.course.authorize` returns one for a verified plan.
 
     Guarantee:
         A round samples noise once, whatever its plan and however often a server requests it: its mark is on disk

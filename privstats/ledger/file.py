@@ -173,8 +173,7 @@ def writing(
 def reading(path: Path, timeout: float, *, expected: Head | None = None) -> Iterator[Log]:
     """Yield a consistent view of an existing ledger.
 
-    The file is opened for writing where possible, because the first reader after a crash must roll back an unfinished
-    transaction.
+    It is opened for writing where possible: the first reader after a crash rolls back an unfinished transaction.
     """
     _require_file(path)
     try:

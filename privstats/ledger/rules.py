@@ -23,7 +23,7 @@ _SHOWN = 3
 
 
 def cap_of(at: str, unit: Unit, adjacency: Adjacency, epsilon: float, delta: float) -> Cap:
-    """Return a cap; PlanError where epsilon or delta is out of a promise's bounds."""
+    """Return a cap; PlanError for an epsilon or delta out of bounds."""
     most: Any = {"client": {"max_records_per_client": 1}, "person": {"person_clip": AVERAGE}}.get(unit, {})
     Privacy(model="central", unit=unit, adjacency=adjacency, epsilon=epsilon, delta=delta, **most)
     return Cap(at, unit, adjacency, float(epsilon), float(delta))
@@ -128,7 +128,7 @@ def check_waiting(entry: Spend) -> None:
 
 
 def check_name_unused(accounts: Iterable[Account], run: bytes) -> None:
-    """Refuse a run's name once an upload was sent under it or it was withdrawn, in any data set."""
+    """Refuse a run's name once an upload was sent under it or it was withdrawn."""
     for entry in (entry for account in accounts for entry in account.entries if entry.run == run):
         check_unsent(entry)
         if entry.released is not None:

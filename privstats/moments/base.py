@@ -157,7 +157,6 @@ class Moments(ABC):
         return self.of_sums(self.schema, sums, **beside)
 
     def _reach(self) -> int:
-        """Return the largest absolute value of any total over blocks."""
         sizes = self.schema.sizes
         arrays = (self.sums(row).reshape(row.blocks(sizes), -1) for row in self.schema.sent)
         return max(sum(max(int(block.max()), -int(block.min())) for block in array) for array in arrays)

@@ -97,7 +97,6 @@ class CellAccumulator:
         return moments
 
     def _second(self) -> NDArray[np.int64]:
-        """Return S' (H'H) S by blocks of columns."""
         out = np.zeros((self._blocks, self._schema.features, self._schema.features), np.int64)
         at = self._cells.blocks
         for j, table in enumerate(self._tables):

@@ -114,7 +114,7 @@ _OPENED = {"above": "above alone", "below": "below alone", "none": "nowhere"}
 
 
 def readings_of(X: Any, names: list[str]) -> dict[str, Readings]:
-    """Read columns of a DataFrame, a mapping, or an array with these columns."""
+    """Read columns of a table, or of an array with these columns."""
     columns = _columns(X, names)
     for name, column in columns.items():
         if getattr(column, "ndim", 1) != 1:

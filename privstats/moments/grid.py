@@ -329,7 +329,6 @@ def add_gram(rows: NDArray[np.float64] | csr_array, into: NDArray[np.float64]) -
 
 
 def _add_sparse_gram(rows: csr_array, into: NDArray[np.float64]) -> None:
-    """Add by strips of the triangle, each without the columns after it."""
     d = len(into)
     turned = rows.T.tocsr()
     strips = _STRIPS if rows.nnz > _LONG * rows.shape[0] else 1

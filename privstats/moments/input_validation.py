@@ -216,7 +216,6 @@ def check_targets(targets: Any, width: int) -> Any:
 
 
 def _is_thin(rows: csr_array) -> bool:
-    """Return whether products of nonzero entries beat BLAS."""
     return bool(rows.nnz * _DENSE_FROM < rows.shape[0] * rows.shape[1])
 
 

@@ -75,7 +75,6 @@ def rows_at_once(schema: Schema) -> int:
 
 
 def _most(schema: Schema) -> int:
-    """Return the maximum that one record adds to an entry."""
     return max(schema.bound, COUNT_SCALE)
 
 
@@ -153,7 +152,6 @@ class _Part:
 
     @property
     def roundings(self) -> int:
-        """Maximum number of roundings in a person's squared length."""
         blocks = 1 if self.owner is None else int(np.bincount(self.owner).max(initial=0))
         lines = self.sums.shape[1] if self.formed or self.sums.ndim > 2 else 1
         return lines + (lines if self.formed else self.sums.shape[-1]) + blocks
@@ -214,7 +212,6 @@ class _Squares:
 
     @property
     def error(self) -> float:
-        """Bound the relative rounding error for any order of addition."""
         return 2.0**-52 * (16 + sum(each.roundings for each in self._parts))
 
     def of_all(self) -> Mapping[str, NDArray[np.float64]]:

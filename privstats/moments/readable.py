@@ -153,14 +153,11 @@ def by_record(kind: Kind) -> Kind | None:
 
 
 class _Readable:
-    """Yields batches of readable records; ``left_out`` counts the others by reason."""
-
     def __init__(self, schema: Schema, beside: Beside, kept: bool, noted: Noted = lambda *_: None) -> None:
         self._schema, self._beside, self._keeps, self._noted = schema, beside, kept, noted
         self.left_out = LeftOut()
 
     def of(self, X: Any, y: Any) -> Iterator[tuple[NDArray[Any], NDArray[Any]]]:
-        """Yield readable records from arrays, or from batches without y."""
         for rows, rest in pairs(X) if y is None else ((X, y),):
             yield from self._windows(_rows(self._schema, rows), _rest(self._schema, rest))
 
@@ -185,7 +182,6 @@ class _Readable:
             yield X[fine], y[fine]
 
     def _is_plain(self, rows: Any, rest: Any) -> bool:
-        """Return whether no record needs reading."""
         if self._schema.transform or not (_is_finite(rows) and _is_finite(rest)):
             return False
         match self._beside:

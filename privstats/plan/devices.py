@@ -228,7 +228,6 @@ def _check_noise(plan: Plan, devices: Devices) -> None:
 
 
 def _check_one_message(plan: Plan) -> None:
-    """Refuse what needs an answer of a device, or a second message."""
     if plan.published is not None or plan.spare_bits:
         raise PlanError(
             "a device sends one message and is gone, and a round of a course needs the same ones again: leave devices "

@@ -220,7 +220,6 @@ def _rounded_up(value: float) -> float:
 
 
 def _sections(**values: object) -> Iterator[tuple[str, object, tuple[type, ...], str]]:
-    """Yield the checks of rare sections; a section's class is loaded only if present."""
     from privstats import plan
 
     for name, value in values.items():
