@@ -83,7 +83,7 @@ class Spend:
     pure: float = math.inf
 
     def epsilon_at(self, delta: float) -> float:
-        """Return its epsilon alone at this delta."""
+        """Return the spend's own epsilon at this delta; 0 where it costs nothing."""
         return min(self.pure, epsilon_of(self.mu, delta)) if self.counts else 0.0
 
     @property
@@ -93,12 +93,12 @@ class Spend:
 
     @property
     def counts(self) -> bool:
-        """Whether it costs something: neither freed nor withdrawn."""
+        """Whether the spend costs something: neither freed nor withdrawn."""
         return self.freed is None and self.withdrawn is None
 
     @property
     def waiting(self) -> bool:
-        """Whether it is a single session that has sent nothing yet."""
+        """Whether the spend is a single session that has sent nothing yet."""
         single = self.nodes == 1 and not self.begun and bool(self.run)
         return single and self.released is None and self.withdrawn is None
 
