@@ -118,7 +118,7 @@ def bound_to(seed: bytes, label: bytes, *context: bytes) -> Generator:
     """Derive the stream of a stored seed for one use: equal for equal arguments, unrelated for different ones.
 
     The derivation is HMAC-SHA256, under the seed, of the label and of each part after its length. Stored noise is bound
-    to the sum it hides: the same seed with another sum yields different noise.
+    to the sum it hides: the same seed with another sum yields different noise. Every use needs its own ``label``.
     """
     parts = b"".join(len(part).to_bytes(8, "big") + part for part in (label, *context))
     return Generator(hmac.digest(seed, parts, "sha256"))

@@ -44,7 +44,7 @@ class Release:
         suppressed: classes with a noisy count below ``plan.min_count``.
         reproducible: others may know the noise, so there is no privacy: never to be published.
         left_for: where clients remove excess noise, the number of clients that each survivor's remaining noise is sized
-            for.
+            for, in the survivors' order.
 
     Example:
         >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)
@@ -133,7 +133,10 @@ class Release:
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 of plan, survivors and sums, in 64 hex digits, whichever version wrote the file."""
+        """SHA-256 of plan, survivors and sums, in 64 hex digits, whichever version wrote the file.
+
+        A digest reveals nothing but lets its holder check a release that they have.
+        """
         layers = (self.left_for,) if self.left_for else ()
         facts = (self.plan.digest, self.survivors, self.suppressed, self.reproducible)
         named = (*facts, little_endian(self.vector), *layers)

@@ -29,7 +29,9 @@ _LIMB = 21
 
 @dataclass(frozen=True, eq=False)
 class ClippedVector:
-    """A flat vector ``(layout.size,)`` after the clip; ``shrink``, 1 if unclipped, stays with the client.
+    """A flat vector ``(layout.size,)`` after the clip.
+
+    ``shrink`` is the factor on each entry before truncation, 1 if unclipped; it stays with the client.
 
     Example:
         >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)

@@ -46,7 +46,8 @@ class PersonClip:
     def most_records(self, schema: Schema) -> int:
         """Return the number of records that bounds a person's contribution, entry by entry and in counts.
 
-        It exceeds c: if all of c is in one statistic, its entries reach ``c / sqrt(share)`` times one record's.
+        It follows from public values alone. It exceeds c: if all of c is in one statistic, its entries reach
+        ``c / sqrt(share)`` times one record's.
 
         Example:
             >>> schema = ps.ClassSchema(2, 2, "NA", 1.0)
@@ -66,8 +67,8 @@ class PersonClip:
     def clipped(self, *parts: Moments) -> tuple[dict[str, Any], bool]:
         """Return one person's contribution by letter, in wire steps and blocks first, and whether it was clipped.
 
-        Sums of ``parts`` beyond 64 bits are first divided by a power of two and truncated; the clip makes them smaller
-        anyway.
+        ``parts`` are the moments of all rows of this person alone. Sums beyond 64 bits are first divided by a power of
+        two and truncated; the clip makes them smaller anyway.
         """
         schema = parts[0].schema
         vector = flatten(parts[0])

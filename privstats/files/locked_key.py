@@ -1,7 +1,7 @@
 """Read and write key files: a public key, and a private one, which a passphrase may lock.
 
 A locked key is PKCS #8 in PEM, under AES-256-CBC and a scrypt-stretched key (RFC 7914, section 7). ``openssl`` refuses
-its cost, because its scrypt limit is 32 MiB.
+such a key, because its scrypt limit is 32 MiB.
 """
 
 from __future__ import annotations
@@ -157,7 +157,7 @@ def relock_private(
 
     Args:
         passphrase: unlocks it; None for a file that is not locked.
-        new: locks it; None: the same passphrase.
+        new: locks it; None: the same passphrase, which must then exist.
 
     Example:
         >>> from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey

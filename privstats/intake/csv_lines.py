@@ -71,7 +71,7 @@ class Dialect:
         return UNREADABLE if "." in text and isinstance(reading(text), float) else text
 
     def fields(self, line: str) -> list[str] | None:
-        """Return one line's fields without surrounding ASCII blanks, or None."""
+        """Return one line's fields without surrounding ASCII blanks; None where it is no CSV."""
         if '"' not in line:
             text = line.strip("\r\n")
             fields = text.split(self.separator)

@@ -216,7 +216,7 @@ class Batches:
 
 
 def in_memory(X: Any, names: Sequence[str] | None = None) -> Any:
-    """Load a table that is not in memory, or those of ``names`` that it has; return anything else unchanged."""
+    """Load a table that is not in memory, if given only its columns in ``names``; return anything else unchanged."""
     source = _source(X)
     if source is None:
         return X

@@ -50,7 +50,7 @@ def notes_path(file: RecordFile) -> Path:
 
 
 def note_split(file: RecordFile, plan: str, course: str, *, again: bool) -> bool:
-    """Note that a file is summed with its split; sums of all records leave no note.
+    """Note that a file is summed with its split, and return whether a note exists; sums of all records leave none.
 
     Args:
         again: whether sums under this plan may have left before, so that an earlier split still counts.

@@ -218,7 +218,7 @@ class Account:
 
     @property
     def unfinished(self) -> tuple[Spend, ...]:
-        """Spends that count, but may have sent nothing."""
+        """Spends that count without a record that anything was sent."""
         return tuple(entry for entry in self.counted if entry.released is None)
 
     @property

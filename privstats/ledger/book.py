@@ -178,6 +178,7 @@ class Ledger(LedgerPlace):
         Args:
             course: the course's digest, 64 hex digits, independent of any round's plan.
             run: name of this run of the course.
+            nodes: maximum number of rounds that may start.
             costs: one per round and possible retry; fewer only where ``apart`` ensures that rounds hold different
                 records.
             dataset, what, allow_second_exact_release: as for :meth:`spend`.
@@ -254,7 +255,7 @@ class Ledger(LedgerPlace):
     def finish(self, entry: Spend, upload: bytes = b"") -> None:
         """Record that the bytes of a spend are sent: the run's name is then used up. No total changes.
 
-        Call it before the bytes are sent.
+        Call it before the bytes are sent; it may be repeated for identical bytes.
 
         Args:
             upload: identifies the bytes, for example their SHA-256.

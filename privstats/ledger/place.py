@@ -68,9 +68,9 @@ class LedgerPlace:
     def accept_restored(self) -> int:
         """Go on with an older copy of this ledger, which was restored together with its folder.
 
-        The ledger forgets every spend after the copy. If anything of them was sent, releases of these data may exceed
-        the cap by as much as those spends cost, and a run's name may be used twice. The owner confirms that nothing
-        was. From the next spend on newer copies are refused.
+        The ledger forgets every spend after the copy. If anything was sent under those spends, releases of these data
+        may exceed the cap by their cost, and a run's name may be used twice. The owner confirms that nothing was sent.
+        From the next spend on newer copies are refused. Returns the minimum number of missing records.
 
         Example:
             >>> ledger = ps.dp.Ledger.create("ledger.sqlite")

@@ -1,6 +1,6 @@
 """Compute the price of a release: the mu of its noise under the account's unit and adjacency.
 
-No other claim of the noise value can lower the price.
+The price follows from the noise levels; no other field of the noise value can lower it.
 """
 
 from __future__ import annotations

@@ -74,7 +74,7 @@ def same_spend(earlier: Spend, plan: str, cost: Price, apart: ApartBy = "") -> S
 
 
 def check_apart(costs: Sequence[Cost], apart: ApartBy, nodes: int) -> None:
-    """Refuse a price for disjoint rounds without a role that keeps them disjoint."""
+    """Refuse a price for disjoint rounds, or for too few, without a role that keeps rounds disjoint."""
     cheaper = any(times < 1 for cost in costs for times in cost.multiplicity.values())
     if (len(costs) < nodes or cheaper) and not apart:
         raise LedgerError(
@@ -128,7 +128,7 @@ def check_waiting(entry: Spend) -> None:
 
 
 def check_name_unused(accounts: Iterable[Account], run: bytes) -> None:
-    """Refuse a run's name once an upload was sent under it or it was withdrawn."""
+    """Refuse a run's name once an upload was sent under it or it was withdrawn, in any data set."""
     for entry in (entry for account in accounts for entry in account.entries if entry.run == run):
         check_unsent(entry)
         if entry.released is not None:
@@ -232,7 +232,8 @@ def remaining_room(account: Account) -> str:
     """Return the largest promise of one more release under the cap in force; empty without room or cap.
 
     At the cap's delta this is the epsilon of mu = sqrt(mu_cap^2 - mu^2). At delta 0, where all releases are pure, it is
-    the remainder of the sum of epsilons. Values are rounded down to four digits.
+    the remainder of the sum of epsilons; a pure release of small mu may promise more. Values are rounded down to four
+    digits.
     """
     if account.cap is None:
         return ""

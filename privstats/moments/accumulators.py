@@ -174,7 +174,7 @@ def observed(schema: RecordSchema, rows: Any, targets: Any) -> tuple[Any, Any]:
     """Return the rows and targets of records with a target, or all where the schema excludes none.
 
     Raises:
-        RecordError: a row without a target is unreadable, which is refused as with a target.
+        RecordError: a row is unreadable, with or without a target.
     """
     seen = seen_in(schema, targets)
     if seen.all():
@@ -185,7 +185,7 @@ def observed(schema: RecordSchema, rows: Any, targets: Any) -> tuple[Any, Any]:
 
 
 def seen_in(schema: RecordSchema, targets: Any) -> NDArray[np.bool_]:
-    """Return which records count by their targets, ``(n,)``."""
+    """Return which records count, ``(n,)``: all, or those with a target where the schema excludes others."""
     if not isinstance(schema, RidgeSchema) or schema.missing is None:
         return np.ones(len(targets), np.bool_)
     with np.errstate(over="ignore"):

@@ -23,7 +23,7 @@ def require_room(records: int, bound: int) -> None:
 
 
 def readonly_array(array: Any, dtype: DTypeLike) -> Any:
-    """Return a read-only view of ``array`` as ``dtype``, or a plain number."""
+    """Return a read-only view of ``array`` as ``dtype``; a plain number without axes, None for None."""
     if array is None:
         return None
     view = np.asarray(array, dtype).view()
@@ -51,7 +51,7 @@ class RealMoments:
 
     @classmethod
     def of_sums(cls, schema: Schema, sums: Mapping[str, Any]) -> Self:
-        """Divide sums by letter in wire steps, blocks first, by their scales."""
+        """Build from sums in wire steps, by letter and blocks first: each is divided by its scale."""
         build: Any = cls
         real: Self = build(**{letter: array / schema.scale_of(letter) for letter, array in sums.items()})
         return real
@@ -189,7 +189,7 @@ def containers(
     """Return the containers ``<kind>Moments`` and ``Real<kind>Moments`` of a kind that holds only its sums.
 
     Args:
-        table: its statistics, each of which becomes a field.
+        table: the kind's statistics, each of which becomes a field.
         shown: public fields of the schema that a repr shows.
         beside: any of ``records``, ``clip_report`` and ``published``.
 

@@ -28,7 +28,7 @@ _MOST_PAIRS = 1 << 25  # counts in memory at once
 
 
 def sums_by_cells(schema: Schema) -> bool:
-    """Return whether counting sums the schema's records."""
+    """Return whether the schema's records are summed by counting cells."""
     cells = cells_of(schema)
     if not isinstance(schema, ClassSchema) or cells is None or len(schema.transform) > 1:
         return False

@@ -123,7 +123,7 @@ PRIVATE = "this share is exact and in no release: keep it with the records"
 
 
 def no_records(features: int) -> ClipReport:
-    """Return a report to which others are added."""
+    """Return the report of zero records."""
     return ClipReport(0, 0, 0, (0,) * (NORM_EDGES.size + 1), 0, features)
 
 

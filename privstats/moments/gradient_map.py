@@ -1,7 +1,7 @@
 """Map grid rows and published integers to a round's integers u, r and kappa, with identical bits everywhere.
 
 Products are of integers below 2**53; every other operation is one IEEE operation per entry. The results are within
-their norms for every record and all admitted values; nothing is raised.
+their norms for every record and all admitted values, and no record or value raises an error.
 """
 
 from __future__ import annotations
@@ -187,7 +187,7 @@ def exponentials(logits: Whole, exponent: int) -> Whole:
 
 
 def _within(schema: GradientSchema, unit: Whole, residuals: Whole, kappa: Whole) -> Mapped:
-    """Zero contributions that exceed a norm, as a check of the arithmetic; NaN fails every comparison."""
+    """Set contributions that exceed a norm, or are NaN, to zero, as a check of the arithmetic."""
     most = float(schema.steps) ** 2
     fine = (np.vecdot(unit, unit) <= most) & (np.vecdot(residuals, residuals) <= most)
     fine &= (kappa >= 0) & (kappa <= schema.steps)

@@ -86,7 +86,10 @@ class Grid:
         return np.flatnonzero(squares > float(self.radius) ** 2)
 
     def shrink(self, rows: Any) -> tuple[Any, Any, Any]:
-        """Return rows shrunk to the inner radius and rounded, their squared norms, and their earlier norms in steps."""
+        """Return rows shrunk to the inner radius and rounded, their squared norms, and their earlier norms in steps.
+
+        Entries of zero may be omitted: the other entries keep their bits.
+        """
         xp = arrays_of(rows)
         if self.nonnegative:
             rows = xp.relu(rows)
@@ -295,7 +298,11 @@ class ExactSum:
         require_room(self._records, self._bound)
 
     def result(self, *, symmetric: bool = False) -> NDArray[np.int64]:
-        """Return the sum as int64, in the accumulator's memory, which ends it; ``symmetric`` mirrors triangles."""
+        """Return the sum as int64 in the accumulator's memory; the accumulator cannot be used again.
+
+        Args:
+            symmetric: copy the lower triangle of the last two axes above the diagonal.
+        """
         if self._total is not None:
             self._empty()
         source = self.partial if self._total is None else self._total

@@ -83,22 +83,22 @@ def measure(
     """Measure exact moments of records: transformed, clipped, rounded to the grid and summed in integers.
 
     The result does not depend on the records' order, batches or container. Moments of parts add up to those of all
-    records, and memory does not grow with them. Under a ``PartySchema`` parts of a party do not add, and its rows
-    are held in memory.
+    records, and the memory beyond the result does not grow with them. Under a ``PartySchema`` parts of a party do not
+    add, and its rows are held in memory.
 
     Args:
         schema: the statistics and bounds.
         X: records ``(n, features)`` (features before the transform), of any real dtype: a numpy array or memory map,
-            the path of a .npy file, a scipy sparse matrix, a torch tensor, nested lists; or a table of pandas, polars,
-            Arrow or DuckDB, put into the order of ``feature_names``. Without ``y``: an iterable of
+            the path of a .npy file, a scipy sparse matrix, a torch tensor on any device, nested lists; or a table of
+            pandas, polars, Arrow or DuckDB, put into the order of ``feature_names``. Without ``y``: an iterable of
             ``(X, y)`` batches, for example a torch ``DataLoader``.
         y: class labels ``(n,)``, integers in 0..C-1; or regression targets ``(n,)`` or ``(n, targets)``. For a table
             also the name of its column, or a list of names. A DuckDB relation, a lazy frame and an Arrow dataset need
             names, and are read in batches.
         published: values that the schema reads (``schema.needs``): pass ``plan.published``.
-        unreadable: treatment of a record with a gap, a text for a number, an unknown label or a value without a cell:
-            ``"refuse"`` all records, or ``"leave out"`` that one and warn. Pass ``plan.unreadable``: under a promise a
-            refusal would reveal that record.
+        unreadable: treatment of a record with a gap, a value that is no number, an unknown label or a value without a
+            cell: ``"refuse"`` all records, or ``"leave out"`` that one and warn. Pass ``plan.unreadable``: under a
+            promise a refusal would reveal that record.
         persons: under a promise per person an id for each row, ``(n,)``: texts or integers below 2**53; ``007``, ``7``
             and ``7.0`` are alike. Rows without one, or with one that lost a character in
             decoding, are excluded. Not with batches.
@@ -151,7 +151,7 @@ def exact_moments(
     progress: bool = False,
     kept: KeptRows | None = None,
 ) -> Moments:
-    """Do as :func:`measure`, without its warning about the clip.
+    """Measure as :func:`measure` does, without its warning about the clip.
 
     Args:
         kept: cache for many rounds of the same records.

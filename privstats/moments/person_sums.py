@@ -56,7 +56,10 @@ class Cut(Protocol):
         """Return these persons' clipped sums, ``(n, entries)``, truncated toward zero."""
 
     def exact_factors(self, owner: NDArray[np.intp], most: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return factors, ``(n,)``: truncated products with sums up to ``most`` are :meth:`of`; 0 where not exact."""
+        """Return these persons' factors, ``(n,)``; 0 where no exact factor is known.
+
+        Each entry of :meth:`of` is the truncated product of factor and sum, for sums up to ``most``.
+        """
 
 
 class ManyClip(Protocol):
@@ -70,7 +73,7 @@ class ManyClip(Protocol):
 
 
 def rows_at_once(schema: Schema) -> int:
-    """Return the maximum rows per person of the batched path, by the schema alone."""
+    """Return the maximum number of rows per person that the batched path supports, from the schema alone."""
     return min(_MAX_BATCHED_ROWS, (_EXACT - 1) // (_most(schema) + 1))
 
 
@@ -171,7 +174,7 @@ class _Part:
         return np.asarray(lines @ lines.transpose(0, 2, 1) if self.formed else lines)
 
     def add(self, total: Whole, cut: Cut) -> None:
-        """Add the clipped sums to a total, ``(blocks, entries)``: at least lower triangles."""
+        """Add the clipped sums to a total, ``(blocks, entries)``; sums formed here fill at least lower triangles."""
         owner = np.arange(len(self.sums)) if self.owner is None else self.owner
         block = np.zeros(len(owner), np.intp) if self.block is None else self.block
         if not self.formed:

@@ -169,7 +169,7 @@ def of_persons(
 def _windows(
     order: NDArray[np.intp], sizes: NDArray[np.intp], schema: Schema
 ) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]:
-    """Yield rows of complete persons with each person's number of rows; very many rows come alone."""
+    """Yield rows of complete persons with each person's number of rows; a person with very many rows comes alone."""
     width = max(sum(row.block(schema.sizes)) for row in schema.sent)
     most, alone = max(1, min(_WINDOW_ROWS, _WINDOW_ENTRIES // max(width, 1))), rows_at_once(schema)
     ends, first = np.cumsum(sizes), 0

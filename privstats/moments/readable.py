@@ -1,7 +1,8 @@
 """Select the readable records of any container: under a promise, a party measures these alone.
 
 A refusal caused by one record would reveal it, because the server sees who is absent. Whether a record is excluded
-follows from that record and public values alone.
+follows from that record and public values alone. Missing columns and wrong shapes, which no single record causes, are
+still refused.
 """
 
 from __future__ import annotations
@@ -100,6 +101,7 @@ def of_readable(
     Args:
         beside: the kind of y; None: as the schema's ``rows`` require.
         kept: an unreadable record counts as zeros, because the number of records is not secret.
+        noted: receives which records are readable.
     """
 
     def run(schema: Schema, X: Any, y: Any, values: Mapping[str, Values], progress: bool) -> tuple[Any, LeftOut]:

@@ -35,7 +35,7 @@ class Term:
 
     Attributes:
         products: by letter, in steps of the exact sums.
-        blocks: block of each record, ``(n,)``.
+        blocks: block of each record, ``(n,)``; None: the only block.
     """
 
     products: Mapping[str, Product]

@@ -56,7 +56,7 @@ def arm_rows(schema: Schema, rows: NDArray[Any]) -> tuple[NDArray[np.bool_], NDA
     """Return which records are treated, ``(n,)``, and grid rows, ``(n, d)``; a row of both arms counts as treated.
 
     Args:
-        schema: of 2 d features; its transform ends in ``ByArm``, or is empty for mapped rows.
+        schema: has 2 d features; its transform ends in ``ByArm``, or is empty for mapped rows.
     """
     d = schema.features // 2
     with np.errstate(over="ignore"):
@@ -75,7 +75,7 @@ def real_outcomes(targets: NDArray[Any], outcomes: int, *, missing: bool = False
     """Return outcomes as float64, ``(n, outcomes)``.
 
     Args:
-        missing: whether NaN may stand for a missing or infinite outcome; otherwise refused.
+        missing: whether NaN replaces a missing or infinite outcome, which is otherwise refused.
     """
     with np.errstate(over="ignore"):
         real = targets.astype(np.float64).reshape(len(targets), outcomes)

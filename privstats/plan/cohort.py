@@ -123,10 +123,14 @@ def headroom(
     """Choose every segment's width: the smallest integer b with 2**(b-1) > n M + z sigma + 1.
 
     ``noise_std`` returns the standard deviation, in grid steps, of all noise that can be in the sum, or for Laplace
-    noise the equivalent in the tail. A discrete Gaussian is sub-Gaussian and a rounded one differs from a Gaussian by
-    half a step (the ``+ 1``). So with z = sqrt(2 ln(2 D / WRAP_PROBABILITY)) over D entries a union bound keeps the
-    wrap probability below ``WRAP_PROBABILITY``. n is the number of records in a released sum (:class:`Limits`); for the
-    counts it covers all that honest clients can hold, so counts never wrap. ``spare_bits`` are added.
+    noise the equivalent in the tail (``Noise.tail_sigma``). A discrete Gaussian is sub-Gaussian and a rounded one
+    differs from a Gaussian by half a step (the ``+ 1``). So with z = sqrt(2 ln(2 D / WRAP_PROBABILITY)) over D entries
+    a union bound keeps the wrap probability below ``WRAP_PROBABILITY``. n is the number of records in a released sum
+    (:class:`Limits`); for the counts it covers all that honest clients can hold, so counts never wrap. ``spare_bits``
+    are added.
+
+    Raises:
+        PlanError: a segment needs more than 62 bits.
     """
     return tuple(
         _width(segment, limits, tail_of(layout, noise_std(segment)), spare_bits) for segment in layout.segments
@@ -287,7 +291,7 @@ def _check_sites(schema: SitesSchema, cohort: Cohort, privacy: Privacy | NoPriva
     Without noise the smallest group needs M (p + 1) + 3 honest sites, for M pulls besides the first and p features.
     This is a counting rule, not a proof: the M p (p + 1) / 2 differences between pulls, the constant's row and the
     number of records equal K p unknown site sums in number, with K = M (p + 1) / 2 + 1 + 1 / p; the rule requires twice
-    that.
+    that. Under a promise, several groups need three honest sites each on average.
     """
     honest = cohort.min_survivors - cohort.colluders
     if isinstance(privacy, Privacy):

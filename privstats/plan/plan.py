@@ -277,7 +277,7 @@ class Plan:
 
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> Plan:
-        """Read a plan file, at most 4 MiB of UTF-8, and published values next to it (``round.values``)."""
+        """Read a plan file, at most 4 MiB of UTF-8, and ``round.values`` next to a ``round.toml``, if any."""
         text = document.read_text(path)
         try:
             plan = cls.from_toml(text)
