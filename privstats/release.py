@@ -135,7 +135,7 @@ class Release:
     def digest(self) -> str:
         """SHA-256 of plan, survivors and sums, in 64 hex digits, whichever version wrote the file.
 
-        A digest reveals nothing but lets its holder check a release that they have.
+        A digest alone only lets its holder check a release that they have.
         """
         layers = (self.left_for,) if self.left_for else ()
         facts = (self.plan.digest, self.survivors, self.suppressed, self.reproducible)
@@ -149,9 +149,6 @@ class Release:
             signer: an ``Identity``, an Ed25519 private key, or its 32 bytes; signs the manifest and the sums, so that
                 :meth:`load` detects a forgery. No masking message begins like a manifest, so neither signature is valid
                 for the other.
-
-        Raises:
-            ReleaseError: the signer is no key.
         """
         from privstats.release_file import FORMAT, content_of
 

@@ -120,8 +120,6 @@ class Format(Generic[T]):
     def read(self, path: PathLike, signed_by: Verifier | None = None) -> T:
         """Read a file in any known version, and check all that can be checked.
 
-        The checksum catches corruption and careless edits; only a signature stops a forger.
-
         Args:
             signed_by: the Ed25519 public key that must have signed it, in any form that ``signing`` reads.
 

@@ -35,9 +35,6 @@ def checked_texts(texts: object) -> dict[str, Any]:
 
     Titles and answers have at most 120 characters, questions 300, help 1,000.
 
-    Raises:
-        PlanError: naming the place, its bound and the remedy.
-
     Example:
         >>> from privstats.files.page_texts import checked_texts
         >>> checked_texts({"de": {"questions": {"smokes": {"question": "Rauchen Sie?"}}}})

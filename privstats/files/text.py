@@ -1,7 +1,6 @@
 """Read untrusted TOML in bounded work, and write strict JSON.
 
-Python's TOML reader needs a terabyte of memory for one megabyte of ``a.a.a``. JSON cannot hold infinity and NaN: the
-library writes null for both.
+Python's TOML reader needs a terabyte of memory for one megabyte of ``a.a.a``.
 """
 
 from __future__ import annotations

@@ -142,8 +142,7 @@ class Ledger(LedgerPlace):
         nothing. After :meth:`finish`, or under another plan, the run's name is used
         up: a retry has other noise and costs its full price.
 
-        The joint mu is computed from the noise under the account's own unit and adjacency. A plan without DP spends an
-        infinite mu.
+        The joint mu is computed from the noise under the account's own unit and adjacency.
 
         Args:
             dataset: an account opened with :meth:`set_cap`; without DP, a data set without an account.

@@ -1,7 +1,4 @@
-"""Charge a session or a course's round to an account of the ledger, and give a spend back.
-
-A spend returns by verified proof that its upload is in no sum, or before any upload.
-"""
+"""Charge a session or a course's round to an account of the ledger, and give a spend back."""
 
 from __future__ import annotations
 

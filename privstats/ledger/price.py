@@ -193,7 +193,7 @@ def _least_mu(schema: Schema, privacy: Privacy, noise: Noise) -> float:
 
 
 def _shares_of_clip(schema: Schema, privacy: Privacy, noise: Noise) -> dict[str, float]:
-    """Return the promise's shares: these clip units, whatever shares the noise lists."""
+    """Return the promise's shares, by which units are clipped, whatever shares the noise lists."""
     shares = checked_shares(schema, privacy.shares)
     if any(not math.isclose(row.share, shares[row.statistic], rel_tol=TOLERANCE) for row in noise.rows):
         raise LedgerError(

@@ -135,7 +135,7 @@ Record: TypeAlias = Opened | Capped | Spent | Marked | Finished | Freed | Withdr
 class Head:
     """A ledger's number of records, and a digest that depends on every byte of them.
 
-    Printed as ``<length>-<64 hex digits>``. Stored outside the ledger's disk, it exposes any older or edited copy.
+    Printed as ``<length>-<64 hex digits>``.
     """
 
     length: int

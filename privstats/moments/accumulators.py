@@ -1,7 +1,6 @@
 """Sum records exactly in host memory, tile by tile.
 
-Memory is one chunk and the result. A ridge record's fold is a hash of the record: folds by position would move every
-later record when one is removed.
+Memory is one chunk and the result.
 """
 
 from __future__ import annotations

@@ -29,7 +29,6 @@ class Beyond:
     """Number of one binned variable's values beyond an outer edge.
 
     Attributes:
-        numbers: values that are numbers.
         below, above: numbers below the first edge, above the last.
 
     Example:

@@ -1,7 +1,4 @@
-"""Read records of declared columns from any container, as windows of codes.
-
-A value's code follows from that value alone.
-"""
+"""Read records of declared columns from any container, as windows of codes."""
 
 from __future__ import annotations
 

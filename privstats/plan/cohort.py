@@ -36,9 +36,6 @@ class Cohort:
         colluders: clients that may work with the server without learning another client's vector; the guarantee of
             distributed noise does not count their shares.
 
-    Raises:
-        PlanError: naming the field, its bound and the remedy.
-
     Example:
         >>> cohort = ps.Cohort(clients=12, min_survivors=10, max_records=50_000, colluders=2)
         >>> ps.Cohort(clients=12, min_survivors=13, max_records=50_000)

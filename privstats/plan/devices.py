@@ -46,9 +46,6 @@ class Devices:
         exact: ``"the leader is trusted with the sum"``, written out where the panel adds no noise.
         texts: texts shown instead of names: see :func:`privstats.files.page_texts.checked_texts`.
 
-    Raises:
-        PlanError: naming the field, its bound and the remedy.
-
     Example:
         >>> key = ps.secagg.Identity.generate(os.urandom).public.hex()
         >>> people = {"organisations": ("Ulm", "Bonn"), "registrar": "Trier", "registrar_key": key, "page": "Kiel"}
