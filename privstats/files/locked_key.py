@@ -64,7 +64,7 @@ def locked_pem(key: bytes, passphrase: bytes) -> bytes:
 
 
 def is_stretched(pem: bytes) -> bool:
-    """Return whether a locked key is stretched by scrypt at this cost or a higher one."""
+    """Return whether a locked key is stretched by scrypt at ``COST`` or more."""
     try:
         inside = pem.decode("ascii").partition(_BEGIN)[2].partition(_END)[0]
         document = base64.b64decode(inside, validate=False)

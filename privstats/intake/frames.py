@@ -216,7 +216,7 @@ class Batches:
 
 
 def in_memory(X: Any, names: Sequence[str] | None = None) -> Any:
-    """Load a table that is not in memory, if given only its columns in ``names``; return anything else unchanged."""
+    """Load a table that is not in memory, limited to the columns ``names`` if given; return other values unchanged."""
     source = _source(X)
     if source is None:
         return X
@@ -251,7 +251,7 @@ def batches_of(X: Any, y: Any, asked: Declaration | tuple[str, ...] | None, *, s
 
 
 def named_target(X: Any, y: Any, *, several: bool = False) -> tuple[Any, Any]:
-    """Load X and y: where y names a column of a table X, the other columns and that one.
+    """Return X and y in memory; where y names a column of table X, split X into the other columns and that one.
 
     Args:
         y: a name; anything else stays, and so does a path where X has no such column.

@@ -163,7 +163,7 @@ class RecordFile:
     def read(
         self, names: Asked = None, *, unreadable: Literal["refuse", "leave out"] = "refuse", texts: bool = False
     ) -> Records:
-        """Read what may be summed: all records, or those outside the split, or with ``kept_out`` those in it.
+        """Read all records, or those that the split does not hold out; with ``kept_out``, those that it does.
 
         Args:
             names: the plan's declared columns or ``feature_names``, in this order; None: all columns but the target.

@@ -34,7 +34,7 @@ Asked: TypeAlias = Declaration | tuple[str, ...] | None
 
 @dataclass(frozen=True, repr=False)
 class Part:
-    """Some records.
+    """Some records of a table's file.
 
     Attributes:
         X: ``(n, features)``, or :class:`~privstats.intake.tables.Codes` of declared columns.

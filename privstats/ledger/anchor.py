@@ -86,7 +86,7 @@ def _outside(ledger: str) -> Outside:
 
 
 def refuse_lost(path: Path) -> None:
-    """Refuse a new ledger where a lost one's head is: it would be a fresh budget for spent data."""
+    """Refuse a new ledger where the head of a lost one remains: it would be a fresh budget for spent data."""
     stored = stored_head(path)
     if stored is not None and stored.length and not (path.exists() and path.stat().st_size):
         raise LedgerError(

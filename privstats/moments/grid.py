@@ -132,7 +132,7 @@ class GridChunk:
         self._shrunk: list[tuple[NDArray[np.intp], NDArray[np.float64]]] = []
 
     def fill(self, rows: NDArray[np.generic]) -> None:
-        """Append rows that fit."""
+        """Append rows, no more than there is room for."""
         at = slice(self._filled, self._filled + len(rows))
         self._squares[at] = self._grid.rounded(rows, self._rows[at])
         self._filled = at.stop
