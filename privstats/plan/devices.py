@@ -103,7 +103,6 @@ class Devices:
         yield "devices.page", self.page
 
     def _check_apart(self) -> None:
-        """Refuse one organisation in two roles; names are compared as people read them."""
         panel = {}
         for place, name in enumerate(self.organisations):
             if _read(name) in panel:
