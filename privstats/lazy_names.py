@@ -1,7 +1,6 @@
 """Load public names on first use, listed once: in the imports that type checkers read.
 
-A room lists its names under ``if TYPE_CHECKING:``, each as ``from module import Name as Name``. The ``else`` calls
-:func:`lazy_names`, which reads that block from the module's text:
+The ``else`` calls :func:`lazy_names`, which reads the block above it from the module's text:
 
 .. code-block:: python
 

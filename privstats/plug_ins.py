@@ -15,9 +15,6 @@ from privstats.errors import PrivstatsError
 def announced(group: str) -> list[EntryPoint]:
     """Return a group's entry points, sorted by name; identical ones count once.
 
-    Args:
-        group: such as ``"privstats.commands"``.
-
     Example:
         >>> [entry.name for entry in announced("privstats.findings")]  # the package threat_models brings them
         ['attack', 'audit']

@@ -1,4 +1,4 @@
-"""Count work for the one progress bar, on a terminal only, and only for work longer than two seconds.
+"""Count work for the one progress bar.
 
 Only the outermost bar is shown, on standard error.
 """
@@ -29,7 +29,6 @@ def progress_bar(label: str, total: int | None = None, *, at_once: bool = False)
     """Count work, and show the count on a terminal after two seconds.
 
     Args:
-        label: a word or two for the work.
         total: the amount of work, if known.
         at_once: show it from the beginning, also without a terminal.
 

@@ -1,4 +1,4 @@
-"""Convert numpy's numbers to Python's for values that are compared, hashed or saved, and check bounds."""
+"""Convert numpy's numbers to Python's, to be compared, hashed or saved, and check bounds."""
 
 from __future__ import annotations
 

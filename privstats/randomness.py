@@ -92,7 +92,7 @@ class Generator:
 
 
 def checked(rng: Generator | None, *, allow_reproducible: bool) -> Generator:
-    """Return the generator that a party may use: the given one, or a fresh :func:`secure` one for None.
+    """Return the given generator, or a fresh :func:`secure` one for None.
 
     Raises:
         DataError: another kind of generator, with predictable output.

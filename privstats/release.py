@@ -162,7 +162,7 @@ class Release:
         made the file, and ``plan`` which of their releases it is.
 
         Args:
-            signed_by: the public key that must have signed it, in any form that ``signing`` reads.
+            signed_by: the required signer's public key, in any form that ``signing`` reads.
             plan: the required plan, or its digest in hex.
 
         Raises:

@@ -65,7 +65,7 @@ _Stored: TypeAlias = tuple[_Manifest, NDArray[np.int64]]
 
 
 def read(make: Callable[..., Release], path: PathLike, signed_by: Verifier | None) -> Release:
-    """Read a release of the class ``make``, and check everything that can be checked."""
+    """Read a release of the class ``make``, fully checked."""
     manifest, vector = FORMAT.read(path, signed_by)
     try:
         marks = manifest.suppressed, manifest.reproducible, manifest.left_for

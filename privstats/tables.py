@@ -1,4 +1,4 @@
-"""Keep tables with named rows: a second row of one name is refused, and never replaces the first."""
+"""Keep tables with named rows: a second row of one name is refused."""
 
 from __future__ import annotations
 

@@ -57,9 +57,6 @@ def clip_vector(schema: Schema, vector: NDArray[np.int64], weights: Mapping[str,
         weights: one finite weight above 0 per statistic sent.
         norm: the bound, above 0; public.
 
-    Raises:
-        DataError: weights or norm do not fit.
-
     Guarantee:
         For any records of a client, sum_s w_s ||V_s||^2 <= norm^2 holds exactly. Adding or removing a client moves the
         sum by at most ``norm`` in the weighted norm. This holds for the clip alone.

@@ -1,6 +1,6 @@
 """Lay out moments as one flat integer vector.
 
-A layout is a sequence of segments, derived from the schema alone, so every party computes the same layout.
+A layout is derived from the schema alone, so every party computes the same one.
 """
 
 from __future__ import annotations

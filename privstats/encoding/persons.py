@@ -81,7 +81,7 @@ class PersonClip:
         return blocks_of(schema, clipped.vector), clipped.shrink < 1
 
     def cut(self, schema: Schema, rows: int, squares: Squares) -> ClippedSums:  # noqa: ARG002  averages read them
-        """Clip many persons at once, as :meth:`clipped` would do each, from their squared lengths."""
+        """Clip many persons as :meth:`clipped` does, from their squared lengths."""
         of_all, norm = squares.of_all(), self.records * ROUNDING
         return ClippedSums.by_squares(schema, of_all, dict(self.weights), norm, squares.error, squares.exactly)
 

@@ -42,7 +42,7 @@ def read_bounded(path: str | os.PathLike[str], error: type[PrivstatsError], writ
 
 
 def require_place(path: str | os.PathLike[str]) -> None:
-    """Refuse a file that could not be written, before the work for its content begins.
+    """Refuse a file that could not be written, before work begins.
 
     Example:
         >>> from privstats.files.atomic import require_place

@@ -1,7 +1,7 @@
-"""Read and write the envelope of files that parties exchange, with checksum and signature, and detached signatures.
+"""Read and write the envelope of files that parties exchange, and detached signatures.
 
-A file is safetensors with the envelope in its header. Each version of a format defines what its checksum covers. Each
-kind is sealed under a separate name, so no signature on one kind is valid for another.
+A file is safetensors with the envelope, checksum and signature in its header. Each version of a format defines what its
+checksum covers. Each kind is sealed under a separate name, so no signature on one kind is valid for another.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ class Format(Generic[T]):
         """Read a file in any known version, and check all that can be checked.
 
         Args:
-            signed_by: the Ed25519 public key that must have signed it, in any form that ``signing`` reads.
+            signed_by: the required signer's public key, in any form that ``signing`` reads.
 
         Raises:
             PrivstatsError: the file is foreign, from another version, damaged, wrongly signed or inconsistent.
@@ -245,7 +245,7 @@ def sign_beside(path: str | os.PathLike[str], data: bytes, signer: Signer, error
     """Write a document's signature into a file next to it, and return its path.
 
     Args:
-        signer: an ``Identity``, an Ed25519 private key, or its 32 bytes; otherwise ``error`` is raised.
+        signer: as for :meth:`Format.write`; otherwise ``error`` is raised.
 
     Example:
         >>> from privstats.files.envelope import is_signed_by, sign_beside

@@ -152,8 +152,8 @@ def relock_private(
 ) -> None:
     """Lock a file's private key again in its place, at the cost per guess of new files.
 
-    The file holds the old bytes or the new ones at any moment. Copies of the old file stay, and so may blocks on the
-    disk: after a weak passphrase or a leaked copy, a new identity is needed.
+    The file is replaced atomically. Copies of the old file stay, and so may blocks on the disk: after a weak passphrase
+    or a leaked copy, a new identity is needed.
 
     Args:
         passphrase: unlocks it; None for a file that is not locked.

@@ -43,7 +43,7 @@ def state_folder() -> Path:
 
 
 def require_state_folder() -> Path:
-    """Create the folder of these values if missing, before work that would end without it.
+    """Create the folder of these values if missing.
 
     Example:
         >>> from privstats.files.outside import require_state_folder

@@ -22,7 +22,7 @@ from privstats.errors import DataError, RecordError
 
 
 def is_tensor(array: Any) -> bool:
-    """Return whether ``array`` is a torch tensor, without importing torch."""
+    """Return whether ``array`` is a torch tensor."""
     torch = sys.modules.get("torch")
     return torch is not None and isinstance(array, torch.Tensor)
 
@@ -85,7 +85,7 @@ def repeated_rows(tile: csr_array) -> NDArray[np.intp]:
 
 
 def _by_rows(array: Any) -> csr_array:
-    """Convert to row form, with checks before and after: the conversion trusts every index."""
+    """Check before and after: the conversion trusts every index."""
     if array.format in _COMPRESSED:
         _require_integers(array.indices, array.indptr)
         fresh = _COMPRESSED[array.format]((array.data, array.indices, array.indptr), shape=array.shape)  # shares memory

@@ -27,7 +27,7 @@ def require_records(names: Iterable[Any]) -> None:
 
 
 def place_of(name: str, names: Sequence[Any]) -> int | None:
-    """Return the index of a plan's column among a table's names: an exact match, else one in another case.
+    """Return the index of a plan's column among a table's names, exact or in another case.
 
     Raises:
         DataError: no name matches exactly, and two match in another case.

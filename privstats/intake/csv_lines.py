@@ -87,7 +87,7 @@ def csv_header(path: Path, dialect: Dialect | None = None) -> list[str]:
     """Return the names in the first line, normalised (NFC).
 
     Raises:
-        DataError: no readable row of names, or one name twice; no name is shown, because the line may be a record.
+        DataError: no readable row of names, or one name twice; none is shown, as the line may be a record.
     """
     how = dialect or Dialect()
     try:
@@ -160,7 +160,7 @@ def _by_column(rows: Sequence[Sequence[str | None]], places: Mapping[str, int], 
 
 
 def like_a_record(names: Sequence[str]) -> bool:
-    """Return whether a first line may be a record: it repeats a text, or has a number, date or gap for a name.
+    """Return whether a first line may be a record: it repeats a text, or holds a number, date or gap.
 
     Example:
         >>> from privstats.intake.csv_lines import like_a_record
@@ -172,7 +172,7 @@ def like_a_record(names: Sequence[str]) -> bool:
 
 
 def quoted_names(names: Sequence[str]) -> str:
-    """Return a header's names for an error, and nothing of a line that may be a record.
+    """Return a header's names for an error; none where it may be a record.
 
     Example:
         >>> from privstats.intake.csv_lines import quoted_names

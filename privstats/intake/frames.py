@@ -120,7 +120,7 @@ def _path_of(part: Any) -> str:
 
 
 def _batches_of_file(part: Any, names: list[str]) -> Generator[Any]:
-    """Yield some columns of one file, with values in folder names, such as ``year=2026``."""
+    """Yield some columns of one file, with values in folder names."""
     arrow, schema = sys.modules["pyarrow"], part.physical_schema
     keys = sys.modules["pyarrow.dataset"].get_partition_keys(part.partition_expression)
     own = [name for name in names if name in schema.names]
@@ -133,7 +133,7 @@ def _batches_of_file(part: Any, names: list[str]) -> Generator[Any]:
 
 
 def _joined(parts: list[Any]) -> Any:
-    """Return several files' values as one column, as texts where types differ."""
+    """Return one column of several files, as texts where types differ."""
     arrow = sys.modules["pyarrow"]
     kinds = {part.type for part in parts if part.type != arrow.null()} or {arrow.null()}
     if len(kinds) > 1:
@@ -255,7 +255,6 @@ def named_target(X: Any, y: Any, *, several: bool = False) -> tuple[Any, Any]:
 
     Args:
         y: a name; anything else stays, and so does a path where X has no such column.
-        several: whether y may name several targets.
     """
     if y is None:
         return in_memory(X), y

@@ -227,8 +227,7 @@ def checked_names(field: str, names: Any, count: int | None = None, of: str = ""
 def check_distinct(field: str, values: Sequence[Any], *, words: bool = False) -> None:
     """Refuse public values that no record's value can match.
 
-    These read as missing (unless ``words`` may be listed), read as another listed value, or contain a character lost in
-    decoding.
+    Such values read as missing (unless ``words``), as another listed value, or contain a character lost in decoding.
     """
     known: dict[Reading, Any] = {}
     for value in values:

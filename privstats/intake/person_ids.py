@@ -1,28 +1,29 @@
 """Decide which person an id names, each id by itself.
 
-An id is a text or a whole number. These ids name one person:
+An id is a text or an integer. These ids name one person:
 
-- whole numbers of one value, as numbers of any type and as texts: ``7``, ``7.0``, ``"007"``, ``" +7. "``, ``"0.7e1"``,
+- integers of one value, as numbers of any type and as texts: ``7``, ``7.0``, ``"007"``, ``" +7. "``, ``"0.7e1"``,
   ``"0x7"``, because readers of tables make that number of these texts;
-- texts that are equal without the blanks of ASCII, and zeros (U+0000), around them; bytes without such blanks are the
-  text that they are in UTF-8; a UUID is its text;
-- bytes that are no text in UTF-8, and that are equal to the last byte.
+- texts that are equal without surrounding ASCII blanks and zeros (U+0000); bytes without such blanks are their UTF-8
+  text; a UUID is its text;
+- equal bytes that are not UTF-8.
 
-Nothing else joins two ids: case, spaces within and invisible characters tell persons apart, more narrowly than
-``meaning.reading``. Two persons who are taken for one move the sums by twice the promise, and so does one who is
-taken for two. An id for which either may be so is **nobody's**, whose rows are in no sum: that is sound whoever it was.
+Nothing else joins two ids: case, spaces within and invisible characters distinguish persons, more narrowly than
+``meaning.reading``. Joining two persons, or splitting one, moves the sums by twice the promise. An id for which either
+is possible is **nobody's**: its rows are in no sum, which is sound for any owner.
+
 These ids are nobody's:
 
 - missing values, as readers of tables write them;
-- a text with U+FFFD, which stands for bytes that were lost in decoding; with a zero within; of more than 200
-  characters; not in NFC; or with another blank at an end, which may be a letter in another encoding;
-- bytes that are a text with blanks or zeros around it, for they may be the text or the bytes of a binary id;
-- a number that is not whole, or so large that its type has not every whole number below it: from 2**53 on, as float32
+- a text with U+FFFD, which replaces bytes lost in decoding; with a zero within; of more than 200 characters; not in
+  NFC; or with another blank at an end, which may be a letter in another encoding;
+- bytes that are a text with surrounding blanks or zeros, for they may be a text or a binary id;
+- a number that is not an integer, or so large that its type has not every integer below it: from 2**53 on, as float32
   from 2**24 on;
-- dates, times and spans, which containers cut to microseconds or move between zones; truths, which are numbers in some;
-  and every other value;
+- dates, times and spans, which containers cut to microseconds or move between zones; booleans, which are numbers in
+  some; and every other value;
 - a text that a reader of tables may take for one of these (``12.1``, ``inf``, ``True``, ``2020-01-02``, ``12:30``).
-  Such a reader gives a column one type: without this rule one text in it would turn other rows into persons' rows.
+  Such a reader gives a column one type, so one such text would turn other rows into persons' rows.
 
 The static type of a column is public. A type that holds narrow floats, complex numbers or several values is refused.
 """
@@ -84,7 +85,6 @@ def identity(value: Any) -> Reading:
     """Return the person that one id names: an integer below 2**53, or a text.
 
     None where the id names no person, and :data:`AMBIGUOUS` where a reader of tables may take it for another value.
-    The top of this module has the rule in full.
 
     Example:
         >>> from privstats.intake.person_ids import identity
@@ -135,7 +135,6 @@ def first_unsure(kind: np.dtype[Any]) -> float:
 
 
 def _id_of_number(value: Any, most: float) -> float | None:
-    """A whole number below ``most``."""
     value = value.real if getattr(value, "imag", 0) == 0 else math.nan
     number = of_number(value)
     return None if number is None or number != value else _integer(number, most)
@@ -163,7 +162,7 @@ def _id_of_text(given: str) -> Reading:
 
 
 def former_identity(value: Any) -> Reading:
-    """Return the person whom a value named earlier, when U+FFFD, other blanks and exponents had no rule."""
+    """Return the person that a value named before U+FFFD, other blanks and exponents had rules."""
     if not isinstance(value, str | bytes):
         return identity(value)
     text = value if isinstance(value, str) else value.decode("utf-8", "surrogateescape")
@@ -183,7 +182,7 @@ def persons_of(ids: Any) -> NDArray[np.intp]:
     Large numbers are nobody's in every container, because in some a gap in the column turns integers into floats.
 
     Raises:
-        DataError: ids of another shape than ``(n,)``, or of a type that does not tell persons apart.
+        DataError: another shape than ``(n,)``, or as for :func:`typed_ids`.
     """
     if len(shape := getattr(ids, "shape", (0,))) != 1:
         raise DataError(
@@ -206,10 +205,10 @@ def persons_of(ids: Any) -> NDArray[np.intp]:
 
 
 def typed_ids(ids: Any) -> Any:
-    """The values of a column of ids, as ``columns.values_of`` gives them; judges its static type alone.
+    """Return a column's ids by ``columns.values_of``, after a check of its static type alone.
 
     Raises:
-        DataError: the type holds narrow floats, complex numbers or several values, so that two persons may have one id.
+        DataError: two persons may have one id in this type.
     """
     kind = getattr(ids, "dtype", getattr(ids, "type", None))
     if hasattr(ids, "__array__") or isinstance(ids, array | memoryview):
@@ -229,7 +228,7 @@ def names_of(ids: Any, rule: int = RULE) -> list[str | None]:
 
     Args:
         ids: as for :func:`persons_of`.
-        rule: :data:`RULE`, or 1: the names of an earlier version, for who entered a stream under it.
+        rule: :data:`RULE`, or 1 for persons who entered a stream under an earlier version.
 
     Example:
         >>> from privstats.intake.person_ids import names_of
@@ -244,14 +243,13 @@ def names_of(ids: Any, rule: int = RULE) -> list[str | None]:
 
 
 def persons_held_out(ids: Any, share: float, seed: int) -> NDArray[np.bool_]:
-    """Which rows a split holds out, ``(n,)``: all of a person or none, by the seed and that person's id alone.
+    """Return which rows a split holds out, ``(n,)``: all of a person or none, by the seed and that person's id alone.
 
     A row without an id is in no sum and is not held out either.
 
     Args:
-        ids: as for :func:`persons_of`, however they are written.
+        ids: as for :func:`persons_of`.
         share: about how many persons are held out.
-        seed: fixes which.
     """
     codes, plain = persons_of(ids), typed_ids(ids)
     result, firsts = np.unique(codes, return_index=True)

@@ -194,7 +194,7 @@ class RecordFile:
     def parts(
         self, names: Asked = None, *, unreadable: Literal["refuse", "leave out"] = "refuse"
     ) -> tuple[Records, Records]:
-        """Return what may be summed, and what is held out for scoring; raises as :meth:`read`, and without a split."""
+        """Return the records to sum, and those held out; raises as :meth:`read`, and without a split."""
         if self.split is None:
             raise DataError(
                 f"{self.path} holds one set of records; say with --split (in Python split=) which share of it to score "
@@ -210,7 +210,7 @@ class RecordFile:
     def all_records(
         self, names: Asked = None, *, unreadable: Literal["refuse", "leave out"] = "refuse", texts: bool = False
     ) -> Records:
-        """Read every record; raises as :meth:`read` does."""
+        """Read every record; raises as :meth:`read`."""
         gaps = unreadable == "leave out"
         if not self.is_table:
             arrays = read_archive(self.path, f"X y {self.persons or ''}")

@@ -222,7 +222,7 @@ def table_file(path: Path, dialect: Dialect) -> TableFile:
 
 
 def require_file(path: Path) -> None:
-    """Refuse a missing or empty file, by its full path: it may have been meant from another folder."""
+    """Refuse a missing or empty file, by its full path."""
     if not path.exists():
         raise DataError(f"no such file {path.absolute()}: paths are relative to the current folder")
     if path.is_file() and path.stat().st_size == 0:

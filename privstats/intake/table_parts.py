@@ -1,4 +1,4 @@
-"""Read a table's file in parts: features or codes of declared columns, and the target.
+"""Read a table's file in parts.
 
 A part follows from its own records, so its boundaries change nothing.
 """
@@ -37,9 +37,8 @@ class Part:
     """Some records of a table's file.
 
     Attributes:
-        X: ``(n, features)``, or :class:`~privstats.intake.tables.Codes` of declared columns.
+        X, persons: as in :class:`~privstats.moments.Records`.
         goals: targets, ``(n,)`` or ``(n, targets)``, as in the file; with gaps as read, None where missing.
-        persons: each record's id, as in the file.
     """
 
     X: Any
@@ -171,7 +170,7 @@ def _of_features(
 def _of_cells(
     file: RecordFile, table: TableFile, cells: Declaration, columns: _Columns, *, gaps: bool
 ) -> Iterator[Part]:
-    """Yield codes of declared columns; a line that is no record is excluded and counted."""
+    """Exclude and count lines that are no records."""
     names, broken, targets = tuple(column.name for column in cells.columns), 0, columns.targets
     for part in table.parts(columns.all, gaps=gaps):
         records = table.records(part)

@@ -1,6 +1,6 @@
 """Read tables of records in any in-memory container.
 
-Static types alone decide how columns are read: no record's value decides how another one is read.
+Static types alone decide how columns are read.
 """
 
 from __future__ import annotations
@@ -126,7 +126,7 @@ def names_of_columns(X: Any) -> list[Any] | None:
 
 
 def _as_numbers(X: Any) -> NDArray[Any] | None:
-    """Return a frame as one array of numbers, if all columns' static types are of numbers.
+    """Return a frame as one array, if all columns' static types are of numbers.
 
     If the converted array decided, a column of dates would be read in two ways, depending on its neighbours.
     """
@@ -209,7 +209,7 @@ def side_by_side(columns: Sequence[Readings]) -> NDArray[Any]:
 def of_list(rows: Sequence[Any]) -> NDArray[Any]:
     """Return a list as an array: of numbers where all entries are numbers, else of unchanged objects.
 
-    numpy alone would convert all entries to one type, which changes a float32 next to a text.
+    numpy would convert all entries to one type, which changes a float32 next to a text.
     """
     if (plain := plain_numbers(rows)) is not None:
         return plain

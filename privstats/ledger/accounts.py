@@ -35,7 +35,7 @@ class Spend:
 
     Attributes:
         id: number of its record.
-        at: when the spend was written, UTC, ISO 8601.
+        at: time of the record, UTC, ISO 8601.
         plan: digest of the plan.
         run: name of the session; empty in an older privstats' spends.
         model: trust model; ``"none"`` where exact sums are released.
@@ -47,8 +47,7 @@ class Spend:
         masking_failure: bound on masking's failure probability.
         freed: when proven that the upload is in no sum and never can be; the spend then costs nothing.
         proof: digest of that proof.
-        apart: what ensures that rounds hold different records, where the price depends on that: ``"holding"``, the
-            record registry in this ledger; ``"parties"``, the parties of a server's sums.
+        apart: what ensures that rounds hold different records, as for :meth:`privstats.dp.Ledger.spend_course`.
         withdrawn: when given up before anything was sent; the spend then costs nothing.
         pure: epsilon of a release with delta = 0, else infinite.
 
@@ -170,7 +169,7 @@ class Account:
 
     @property
     def quoted_delta(self) -> float:
-        """The smallest delta of all its caps, at which totals are quoted.
+        """The smallest delta of all caps, at which totals are quoted.
 
         A cap moved to a larger delta must not make the spent epsilon look smaller. A delta of 0 counts only where every
         release is pure.
@@ -248,7 +247,7 @@ def epsilon_of(mu: float, delta: float) -> float:
 
 @dataclass(frozen=True)
 class LedgerState:
-    """All accounts by data set, and the last accepted run counter and name by digest of a roster's members."""
+    """Accounts by data set, and the last accepted run counter and name by digest of a roster's members."""
 
     accounts: Mapping[str, Account]
     counters: Mapping[bytes, tuple[int, bytes]]

@@ -1,8 +1,8 @@
 """Detect an older copy of a ledger by its head in a file next to it, and in the user's state folder.
 
-A chain inside one file cannot show that its end is missing. The head next to it can, unless a complete folder is
-restored; the head outside then can, unless another user or machine has spent. A head that the caller stores elsewhere
-always can. Each commit writes ledger, head next to it, head outside, so no crash makes a head longer than the ledger.
+A chain inside one file cannot show that its end is missing. The guarantee of :class:`~privstats.dp.Ledger` states what
+each head shows. Each commit writes ledger, head next to it, head outside, so no crash makes a head longer than the
+ledger.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def _outside(ledger: str) -> Outside:
 
 
 def refuse_lost(path: Path) -> None:
-    """Refuse a new ledger where the head of a lost one remains: it would be a fresh budget for spent data."""
+    """Refuse a new ledger where a lost one's head remains: it would be a fresh budget for spent data."""
     stored = stored_head(path)
     if stored is not None and stored.length and not (path.exists() and path.stat().st_size):
         raise LedgerError(

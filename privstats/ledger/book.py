@@ -47,7 +47,7 @@ FIRST_COUNTER = 0
 
 @dataclass(frozen=True)
 class Ledger(LedgerPlace):
-    """A privacy ledger in one SQLite file, shared by every process that releases from the same data.
+    """A privacy ledger in one SQLite file, shared by all processes that release from the same data.
 
     ``Ledger(path)`` only names the file. :meth:`create` makes a new ledger, :meth:`open` verifies an existing one
     completely.
@@ -199,8 +199,6 @@ class Ledger(LedgerPlace):
     def mark_started(self, entry: Spend, node: int, *, sums_only: bool = False) -> None:
         """Record that a round of a course starts: on disk before its noise is sampled, and never undone.
 
-        A round that could start twice would sample its noise twice.
-
         Args:
             sums_only: the caller is a server, which has no records.
 
@@ -252,7 +250,7 @@ class Ledger(LedgerPlace):
         return replace(earlier, apart=apart)
 
     def finish(self, entry: Spend, upload: bytes = b"") -> None:
-        """Record that the bytes of a spend are sent: the run's name is then used up. No total changes.
+        """Record that the bytes of a spend are sent: the run's name is then used up.
 
         Call it before the bytes are sent; it may be repeated for identical bytes.
 

@@ -21,10 +21,8 @@ class Charge(Account):
     """The account that records a release before its noise is sampled.
 
     Attributes:
-        allow_second_exact_release: without DP: release exact sums of this data set again. With one client absent, the
-            difference of the two releases is that client's exact vector.
-        multiplicity: maximum rows with one record, under resampling; a release costs that many times its mu
-            (:meth:`~privstats.dp.Cost.repeated`).
+        allow_second_exact_release: without DP: as for :meth:`privstats.dp.Ledger.spend`.
+        multiplicity: as for :meth:`privstats.dp.Ledger.spend` (:meth:`~privstats.dp.Cost.repeated`).
 
     Example:
         >>> charge = ps.session.Charge(ps.dp.Ledger.create("ledger.sqlite"), "clinic")
@@ -133,7 +131,7 @@ class RoundCharge(Account):
             )
 
     def check_moments(self, moments: Moments) -> None:
-        """Accept all moments: without a registry, none are refused."""
+        """Accept all moments."""
 
     def withdraw(self, plan: Plan, run: bytes) -> None:
         """Do nothing: a round's mark is never undone."""
@@ -161,7 +159,6 @@ def free(
         statements: by place. With helpers: each helper's signed statement at the end of the run, that it did not answer
             or over which list it did (the leader's ``statements``). In the interactive protocol: the survivor lists
             that clients signed (a survivor's ``client.agreement``). Any party may deliver them.
-        panel: the report's panel, where the plan names one.
 
     Guarantee: if one *helper* is honest, the report stays uniform to all other parties together, so it costs nothing.
     An honest leader alone is not enough: if all helpers lie, they could have answered before. In the interactive
@@ -293,7 +290,7 @@ def charge_named(ledger: Paid, dataset: str | None) -> Charge | None:
 
 
 def charged_by_rows(ledger: Paid, dataset: str | None, times: int) -> Paid:
-    """Return the account charged for records in up to ``times`` rows each; ``"uncharged"`` is unchanged."""
+    """Return the account charged for records in up to ``times`` rows each, or ``"uncharged"``."""
     if isinstance(ledger, dp.Ledger):
         return Charge(ledger, _account(ledger, dataset), multiplicity=times)
     return replace(ledger, multiplicity=ledger.multiplicity * times) if isinstance(ledger, Charge) else ledger

@@ -1,7 +1,6 @@
 """Read and write the ledger's SQLite file: full sync, and verification of the full chain.
 
-The ledger is a chain of records: a chain shows an edit anywhere, and accounts are computed from it at every use.
-Ledgers of format 1 are refused.
+Accounts are computed from the chain at every use. Ledgers of format 1 are refused.
 """
 
 from __future__ import annotations
@@ -134,9 +133,9 @@ def writing(
 ) -> Iterator[Log]:
     """Open one exclusive transaction: a normal exit commits and syncs everything, an exception changes nothing.
 
-    The write lock is held from the start, so no other process writes between reading the total and adding to it.
-    ``synchronous=EXTRA`` syncs the file and its folder before the commit returns. Both heads are written before the
-    transaction and after it; after a crash in between they are one step behind, and the next writer updates them.
+    The write lock is held from the start, so totals cannot change between reading and adding. ``synchronous=EXTRA``
+    syncs the file and its folder before the commit returns. Both heads are written before and after the transaction;
+    after a crash in between the next writer updates them.
 
     Args:
         create: create a ledger with this time in its first record; empty: the ledger must exist.

@@ -66,7 +66,7 @@ class LedgerPlace:
         return replace(self, asks=True)
 
     def accept_restored(self) -> int:
-        """Go on with an older copy of this ledger, which was restored together with its folder.
+        """Go on with an older copy of this ledger, restored with its folder.
 
         The ledger forgets every spend after the copy. If anything was sent under those spends, releases of these data
         may exceed the cap by their cost, and a run's name may be used twice. The owner confirms that nothing was sent.

@@ -93,7 +93,7 @@ class Freed(_Base, frozen=True, tag="freed"):
 
 
 class Withdrawn(_Base, frozen=True, tag="withdrawn"):
-    """Nothing was sent under record ``spend``, and nothing ever will be: it costs nothing."""
+    """Nothing was or will be sent under record ``spend``: it costs nothing."""
 
     spend: Count
 

@@ -1,7 +1,4 @@
-"""Decide what a ledger refuses, and state what an account has left for one more release.
-
-A second exact release is refused under any run name: without noise the difference of the two is the leak.
-"""
+"""Decide what a ledger refuses, and state what an account has left for one more release."""
 
 from __future__ import annotations
 
@@ -136,7 +133,7 @@ def check_name_unused(accounts: Iterable[Account], run: bytes) -> None:
 
 
 def check_first_exact(account: Account, allowed: bool) -> None:
-    """Refuse exact sums after exact sums, unless the charge allows their difference to be seen.
+    """Refuse exact sums after exact sums, under any run name, unless the charge allows their difference to be seen.
 
     A session that has sent nothing still may, so it counts until it is withdrawn.
     """

@@ -109,7 +109,7 @@ class SparseAccumulator:
         self._sums.add(grid, targets)
 
     def moments(self) -> Moments:
-        """Return the exact moments and end the accumulator."""
+        """Return the exact moments."""
         moments: Moments = self._sums.moments(self._report)
         return moments
 
@@ -170,7 +170,7 @@ def _accumulator_of(rows: Any) -> type[Any]:
 
 
 def observed(schema: RecordSchema, rows: Any, targets: Any) -> tuple[Any, Any]:
-    """Return the rows and targets of records with a target, or all where the schema excludes none.
+    """Return rows and targets with a target, or all where the schema excludes none.
 
     Raises:
         RecordError: a row is unreadable, with or without a target.
@@ -184,7 +184,7 @@ def observed(schema: RecordSchema, rows: Any, targets: Any) -> tuple[Any, Any]:
 
 
 def seen_in(schema: RecordSchema, targets: Any) -> NDArray[np.bool_]:
-    """Return which records count, ``(n,)``: all, or those with a target where the schema excludes others."""
+    """Return which records :func:`observed` returns, ``(n,)``."""
     if not isinstance(schema, RidgeSchema) or schema.missing is None:
         return np.ones(len(targets), np.bool_)
     with np.errstate(over="ignore"):

@@ -1,4 +1,4 @@
-"""Define the containers of sums from which every kind of moments derives: exact integers, and real units."""
+"""Define the base containers of moments: exact integers, and real units."""
 
 from __future__ import annotations
 
@@ -32,11 +32,7 @@ def readonly_array(array: Any, dtype: DTypeLike) -> Any:
 
 
 def place_of(index: object) -> int:
-    """Return a client's index in the roster.
-
-    Raises:
-        DataError: it is missing.
-    """
+    """Return a client's index in the roster; refuse a missing one."""
     if isinstance(index, bool) or not isinstance(index, int) or index < 0:
         raise DataError("the plan deals sites to groups by their place in the roster; give index=, 0 for the first")
     return index
@@ -104,7 +100,7 @@ class Moments(ABC):
 
     @classmethod
     def of_sums(cls, schema: Schema, sums: Mapping[str, Any], **beside: Any) -> Self:
-        """Build from exact sums by letter, blocks first, and further facts."""
+        """Build from exact sums by letter, blocks first."""
         build: Any = cls
         moments: Self = build(schema, **{cls.prefix + letter: array for letter, array in sums.items()}, **beside)
         return moments

@@ -48,7 +48,7 @@ class Beyond:
 
 @dataclass(frozen=True)
 class EdgeReport:
-    """Number of values beyond the outer edges of their bins, by variable. It stays with the client.
+    """Number of values beyond the outer edges, by variable. It stays with the client.
 
     Attributes:
         beyond: one entry per binned variable.

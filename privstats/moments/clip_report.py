@@ -1,7 +1,4 @@
-"""Report the clip on a client's own records, and warn the data holder.
-
-Reports are computed from private data and never sent.
-"""
+"""Report the clip on a client's own records, and warn the data holder."""
 
 from __future__ import annotations
 

@@ -47,11 +47,10 @@ def behind(schema: Schema, rows: NDArray[Any], grid: Grid) -> NDArray[np.float64
 
 
 class CodeRows:
-    """Records of a table as rows of codes, read a window at a time.
+    """A table's records as rows of codes.
 
     Args:
         source: a list of the declared columns; rows of an array with these columns; or :class:`Codes`.
-        refuse: whether an unreadable value is refused.
 
     Attributes:
         shape: ``(n, J)``.

@@ -191,7 +191,6 @@ def gram(torch: Any, rows: Any, *, limbs: bool) -> Any:
 
     Args:
         rows: integers as float64 ``(n, d)``; squared norms sum to at most 2**53; for limbs, entries of at most 2**13.
-        limbs: whether to multiply 8-bit numbers.
 
     Example:
         >>> import torch

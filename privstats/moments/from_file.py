@@ -24,7 +24,7 @@ def records_in(file: RecordFile, schema: Schema, unreadable: Unreadable, *, whol
     """Return X and y of a file: batches without y, or all at once where the schema or ``whole`` needs it.
 
     Raises:
-        DataError: the file cannot be read, lacks a column, or is split where nothing is predicted.
+        DataError: the file is unreadable, lacks a column, or is split where nothing is predicted.
         RecordError: a record cannot be read; never with ``unreadable="leave out"``.
     """
     kind = kind_of(schema)
@@ -38,8 +38,6 @@ def records_in(file: RecordFile, schema: Schema, unreadable: Unreadable, *, whol
 
 @dataclass(frozen=True, repr=False)
 class _FileBatches:
-    """The batches of a file; each pass reads it anew."""
-
     file: RecordFile
     asked: Asked
     unreadable: Unreadable

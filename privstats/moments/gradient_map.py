@@ -110,7 +110,6 @@ def residual_of_units(
         unit: :func:`short_rows`, ``(n, d)``.
         rows: grid vectors ``(n, d)`` of norm at most 2**16.
         targets: on their grid, ``(n, 1)``, at most 2**16.
-        values: published w and c.
     """
     w, c = values
     fitted = (rows @ w.floats) * math.ldexp(schema.clip_norm / 2.0**ROW_BITS, -w.exponent)

@@ -262,7 +262,7 @@ def sums_of(schema: Schema, letters: str) -> dict[str, ExactSum]:
 
 
 def require_known(asked: Collection[str], known: Collection[str]) -> None:
-    """Raise SchemaError for a statistic that no code sums: it would stay zero."""
+    """Refuse a statistic that no code sums: it would stay zero."""
     unknown = [letter for letter in asked if letter not in known]
     if unknown:
         raise SchemaError(f"measure forms no sum for statistic {', '.join(unknown)}; leave it out of the schema")

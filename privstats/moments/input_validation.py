@@ -1,7 +1,6 @@
 """Turn the caller's containers into tiles of numeric rows and checked labels or targets.
 
-Errors about data end the measurement. Each label is read by itself, as an integer or a class name, and never appears in
-a message.
+Each label is read by itself, as an integer or a class name, and never appears in a message.
 """
 
 from __future__ import annotations
@@ -224,7 +223,7 @@ def _in_order(count: int, step: int) -> Iterator[slice]:
 
 
 def _taker(rows: Rows, most: int) -> Callable[[NDArray[np.intp]], NDArray[np.generic]]:
-    """Return a function from row indices to dense rows in one buffer: allocation takes as long as the copy."""
+    """One buffer serves all rows: allocation takes as long as the copy."""
     if not (isinstance(rows, np.ndarray) and rows.flags.c_contiguous and rows.flags.aligned):
         return lambda where: dense(rows[where])  # numpy would copy all rows for each tile
     memory = np.empty((most, rows.shape[1]), rows.dtype)
@@ -244,11 +243,7 @@ _MORE = "raise its classes"
 
 
 def check_labels(schema: ClassSchema, labels: Any) -> Any:
-    """Return labels ``(n,)`` as integers in 0..C-1.
-
-    Raises:
-        RecordError: a label is not among the classes.
-    """
+    """Return labels ``(n,)`` as integers in 0..C-1; refuse others."""
     if len(labels.shape) != 1:
         raise DataError(f"y must have shape (records,), got {len(labels.shape)} dimensions; give one class per record")
     if schema.class_names is None and _are_integers(labels):
@@ -294,11 +289,7 @@ class NamedLabels:
 
 
 def indices_of(classes: tuple[str, ...] | range, labels: Any, first: int = 0) -> NDArray[np.intp]:
-    """Return each label's index among the classes, ``(n,)``.
-
-    Raises:
-        RecordError: a label is not among the classes; the message has its position.
-    """
+    """Return each label's index among the classes, ``(n,)``; refuse others, by position."""
     column = read(labels)
     result = _listed(tuple(classes)).places_of(column)
     if not result.size or result.min() >= 0:

@@ -1,4 +1,4 @@
-"""Cache mapped records for the rounds of one process, because the published map is the same in every round.
+"""Cache mapped records for the rounds of one process.
 
 No sum depends on the cache. It is never on disk and ends with the caller's run.
 """

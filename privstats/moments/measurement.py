@@ -87,7 +87,6 @@ def measure(
     add, and its rows are held in memory.
 
     Args:
-        schema: the statistics and bounds.
         X: records ``(n, features)`` (features before the transform), of any real dtype: a numpy array or memory map,
             the path of a .npy file, a scipy sparse matrix, a torch tensor on any device, nested lists; or a table of
             pandas, polars, Arrow or DuckDB, put into the order of ``feature_names``. Without ``y``: an iterable of
@@ -234,9 +233,9 @@ def _in_codes(schema: Schema, X: Any, y: Any, *, refuse: bool) -> tuple[Any, Any
 def _measured(
     kind: Kind, schema: Schema, X: Any, y: Any, values: Mapping[str, Values], unreadable: Unreadable, progress: bool
 ) -> tuple[Any, LeftOut]:
-    """Return the moments and the excluded records.
+    """Measure all records as if they were readable.
 
-    All records are first measured as if readable; reading one by one yields equal sums, but takes 2.2 times as long.
+    Reading one by one yields equal sums, but takes 2.2 times as long.
     """
     worded = levels_of(schema) is not None  # a number must not pass for a declared text
     if unreadable == "refuse" and not worded:

@@ -1,4 +1,4 @@
-"""Form clipped integer sums for many persons at once. Each person's rows are summed, then clipped.
+"""Form clipped integer sums for many persons at once.
 
 The result equals each person's ``clip.clipped`` bit for bit: float64 sums stay below 2**53, and integers decide where
 rounding might.
@@ -73,7 +73,7 @@ class ManyClip(Protocol):
 
 
 def rows_at_once(schema: Schema) -> int:
-    """Return the maximum number of rows per person that the batched path supports, from the schema alone."""
+    """Return the maximum rows per person of the batched path, from the schema alone."""
     return min(_MAX_BATCHED_ROWS, (_EXACT - 1) // (_most(schema) + 1))
 
 

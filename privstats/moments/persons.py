@@ -111,11 +111,7 @@ class PersonMoments(Moments):
         return kind_of(self.schema).real(self.schema, self.wire())
 
     def __add__(self, other: PersonMoments) -> PersonMoments:
-        """Add two parties' sums.
-
-        Raises:
-            DataError: schema, clip or published values differ, or totals could reach 2**63.
-        """
+        """Add two parties' sums; raises as :meth:`Moments.__add__`, and for another clip."""
         if not isinstance(other, PersonMoments):
             return NotImplemented
         if (other.schema, other.clip, other.published) != (self.schema, self.clip, self.published):

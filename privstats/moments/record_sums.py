@@ -44,7 +44,7 @@ class Term:
 
 @dataclass(frozen=True, eq=False)
 class RecordTerms:
-    """Contributions of records, in input order; ``kept`` marks which read records are in the sums, ``(n,)``."""
+    """Contributions of records, in input order; ``kept`` marks those in the sums, ``(n,)``."""
 
     kept: NDArray[np.bool_]
     terms: tuple[Term, ...]

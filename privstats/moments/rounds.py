@@ -75,7 +75,7 @@ def real_outcomes(targets: NDArray[Any], outcomes: int, *, missing: bool = False
     """Return outcomes as float64, ``(n, outcomes)``.
 
     Args:
-        missing: whether NaN replaces a missing or infinite outcome, which is otherwise refused.
+        missing: replace missing or infinite outcomes by NaN; else refuse them.
     """
     with np.errstate(over="ignore"):
         real = targets.astype(np.float64).reshape(len(targets), outcomes)

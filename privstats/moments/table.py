@@ -22,11 +22,7 @@ if TYPE_CHECKING:
 
 
 def in_codes(schema: Schema, cells: Cells, X: Any, y: Any, *, refuse: bool) -> tuple[Any, Any, Counter[str]]:
-    """Return X and y with every table as rows of codes, and the counter of unreadable values.
-
-    Args:
-        refuse: whether an unreadable value is refused.
-    """
+    """Return X and y with every table as rows of codes, and the counter of unreadable values."""
     unread = Counter[str]()
     if not schema.finds_cuts:
         cells.require_closed()

@@ -1,4 +1,4 @@
-"""Compute a plan's cost: each statistic's price in privacy and in bits, the joint guarantee, and its conditions."""
+"""Compute a plan's cost in privacy and in bits, the joint guarantee, and its conditions."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class BudgetRow(NoiseRow):
 
 @dataclass(frozen=True)
 class Budget:
-    """A plan's budget: one row per statistic and the joint guarantee. Prints as a table.
+    """One row per statistic and the joint guarantee. Prints as a table.
 
     Attributes:
         mu, epsilon, delta: the guarantee of everything released together; infinite mu and epsilon without DP. delta

@@ -256,7 +256,7 @@ def _check_alignment(schema: GaussianSchema, cohort: Cohort, privacy: Privacy | 
 
 
 def check_parties(schema: Schema, cohort: Cohort, privacy: Privacy | NoPrivacy) -> None:
-    """Refuse parties in terms of records, and the exchange of a client under any schema but a ``PartySchema``.
+    """Refuse parties in terms of records, and the exchange of a client except under a ``PartySchema``.
 
     A party is one record of a ``PartySchema``, so ``max_records_per_client`` is 1. A ``client_clip`` would clip it
     twice.

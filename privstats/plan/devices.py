@@ -1,7 +1,4 @@
-"""Check a plan's table ``[devices]``: organisations, the registrar's key and a cap, for devices of invited people.
-
-docs/privacy.md has the underlying theorem.
-"""
+"""Check a plan's table ``[devices]``: organisations, the registrar's key and a cap, for devices of invited people."""
 
 from __future__ import annotations
 
@@ -31,7 +28,7 @@ _MOST_EPSILON = 1e9
 
 @dataclass(frozen=True, kw_only=True)
 class Devices:
-    """Permission to send, and the page's statements, where clients are devices of invited people: see docs/privacy.md.
+    """Permission to send, and the page's statements, for devices of invited people: see docs/privacy.md.
 
     Args:
         organisations: who runs each member of the plan's panel, the leader's first; all different.

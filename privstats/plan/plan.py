@@ -1,4 +1,4 @@
-"""Build a ``Plan``, a frozen value; its construction proves that its parts fit together.
+"""Build a ``Plan``, whose construction proves that its parts fit together.
 
 Noise, ring and thresholds are derived and never set by hand.
 """
@@ -86,7 +86,7 @@ class Plan:
         devices: who may send, where clients are devices of invited people; see :class:`Devices`.
 
     Raises:
-        PlanError: parts that do not fit together; the message names the field, the bound and the remedy.
+        PlanError: parts that do not fit together.
 
     Guarantee:
         With a ``Privacy``, everything released under this plan is (epsilon, delta)-differentially private for the
@@ -210,7 +210,7 @@ class Plan:
 
     @cached_property
     def masking(self) -> Masking:
-        """Parameters of the masking protocol, bound to this plan's digest."""
+        """Parameters of masking, bound to this plan's digest."""
         cohort = self.cohort
         options: dict[str, Any] = {} if self.claim is None else {"claim": self.claim}  # only in a protocol with a panel
         if self._levels:  # only where clients see the list of survivors

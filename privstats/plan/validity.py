@@ -44,9 +44,6 @@ class Validity:
             gradients, and does not protect class moments.
         most_records: maximum records of one client; public. It determines how far any liar can move the sums.
 
-    Raises:
-        PlanError: naming the field, its bound and the remedy.
-
     Example:
         >>> panel = [ps.secagg.Identity.generate(os.urandom).public.hex() for _ in range(2)]
         >>> named = {"privacy": ps.NoPrivacy(), "protocol": "split", "panel": panel}
