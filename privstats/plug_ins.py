@@ -40,7 +40,7 @@ def loaded(entry: EntryPoint, noun: str, error: type[PrivstatsError]) -> Any:
 
 
 def of_contrib(name: str, by: str, error: type[PrivstatsError] = PrivstatsError) -> Any:
-    """Load what a room of ``privstats.contrib`` offers; as :func:`named` of that group.
+    """Load a part of ``privstats.contrib``, as :func:`named` does.
 
     Example:
         >>> of_contrib("cluster", "privstats http lead --cluster").__name__

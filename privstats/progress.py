@@ -56,7 +56,7 @@ def progress_bar(label: str, total: int | None = None, *, at_once: bool = False)
 
 
 def track(label: str, items: Sequence[Item]) -> Iterator[Item]:
-    """Yield the items, each counted by a :func:`progress_bar` when its work is done."""
+    """Yield the items, each counted by a :func:`progress_bar` when done."""
     with progress_bar(label, len(items)) as advance:
         for item in items:
             yield item

@@ -67,7 +67,7 @@ class Generator:
         return np.frombuffer(self.bytes(8 * size), "<u8").astype(np.uint64, copy=False)
 
     def spawn(self) -> Generator:
-        """Return a new generator seeded with the next 32 bytes; as reproducible as this one."""
+        """Return a generator seeded with the next 32 bytes; as reproducible as this one."""
         return Generator(self.bytes(SEED_BYTES), reproducible=self._reproducible)
 
     def substream_bytes(self, index: int, n: int) -> Bytes:

@@ -1,4 +1,4 @@
-"""Handle differences between operating systems: locks, file permissions, and the syncing of folders.
+"""Handle differences between operating systems.
 
 On Windows a file's mode does not show who may read it, so no file is refused for its mode.
 """
@@ -57,5 +57,5 @@ def others_can_read(path: Path) -> bool:
 
 
 def others_can_write(path: Path) -> bool:
-    """Return whether the mode lets others than the owner write; always False on Windows."""
+    """Return whether the mode lets others than the owner write."""
     return bool(path.stat().st_mode & _WRITE) and fcntl is not None

@@ -124,7 +124,7 @@ class ClippedSums:
         return int(np.count_nonzero(self.factors))
 
     def of(self, sums: NDArray[np.float64], owner: NDArray[np.intp]) -> NDArray[np.float64]:
-        """Return integer rows ``(n, entries)`` below 2**53, clipped by the factors of their vectors (``owner``).
+        """Return integer rows ``(n, entries)`` below 2**53, clipped by the factors of ``owner``.
 
         A product that rounds to an integer may have been below, so integers recompute it.
         """

@@ -163,7 +163,7 @@ def _split(schema: Schema, vector: NDArray[np.int64]) -> dict[str, list[NDArray[
 
 
 def blocks_of(schema: Schema, vector: NDArray[np.int64]) -> dict[str, Any]:
-    """Return the vector as arrays in the shapes of the moments."""
+    """Return the vector in the shapes of the moments."""
     parts = _split(schema, vector)
     arrays: dict[str, Any] = {}
     for row in schema.sent:

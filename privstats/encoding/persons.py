@@ -67,8 +67,8 @@ class PersonClip:
     def clipped(self, *parts: Moments) -> tuple[dict[str, Any], bool]:
         """Return one person's contribution by letter, in wire steps and blocks first, and whether it was clipped.
 
-        ``parts`` are the moments of all rows of this person alone. Sums beyond 64 bits are first divided by a power of
-        two and truncated; the clip makes them smaller anyway.
+        ``parts`` are the moments of this person's rows. Sums beyond 64 bits are first divided by a power of two and
+        truncated; the clip makes them smaller anyway.
         """
         schema = parts[0].schema
         vector = flatten(parts[0])

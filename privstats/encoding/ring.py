@@ -1,4 +1,4 @@
-"""Compute in the groups of masked vectors: Z_2**b segment by segment, and the interface of other groups.
+"""Compute in the groups of masked vectors: Z_2**b by segment, and the interface of others.
 
 Overflow wraps, as masking needs; the plan's headroom proves that the *sum* does not.
 """
@@ -116,7 +116,7 @@ class Ring:
             np.add(lane, other, out=lane)
 
     def subtract(self, lanes: Lanes, less: Lanes) -> None:
-        """Subtract in place, as :meth:`add` adds."""
+        """Subtract in place."""
         for lane, other in zip(lanes, less, strict=True):
             np.subtract(lane, other, out=lane)
 
@@ -126,7 +126,7 @@ class Ring:
             pack_into(lane, bits, part)
 
     def lift(self, lanes: Lanes) -> NDArray[np.int64]:
-        """Return every entry as the int64 in [-2**(b-1), 2**(b-1)) that it represents."""
+        """Return every entry as int64 in [-2**(b-1), 2**(b-1))."""
         out = np.empty(self.size, np.int64)
         for lane, (_, bits), part in zip(lanes, self.segments, _split(out, self._sizes), strict=True):
             wide = lane.astype(np.uint64) << np.uint64(64 - bits)

@@ -48,7 +48,7 @@ def _take(handle: int) -> None:
 
 
 def _take_from_looks(handle: int, fcntl: Any) -> None:
-    """Take the lock; wait while only :func:`is_locked` holds it, for an instant."""
+    """Wait while :func:`is_locked` holds the lock, for an instant."""
     for _ in range(_LOOKS):
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)

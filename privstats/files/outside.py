@@ -1,4 +1,4 @@
-"""Store small values, such as counters, outside a folder that may be restored from a backup.
+"""Store small values outside a folder that may be restored from a backup.
 
 They are in ``$XDG_STATE_HOME/privstats``, by default ``~/.local/state/privstats``, on Windows
 ``%LOCALAPPDATA%\\privstats``. A missing value proves nothing: where the state folder does not outlive its machine, a

@@ -116,7 +116,6 @@ def _column(little: Lane, width: int, column: int) -> Lane:
 
 
 def _gather_bits(eight: Lane, bits: int) -> Words:
-    """Pack the low bits of eight bytes into the bottom of a word."""
     words = np.ascontiguousarray(eight).view("<u8") & _every(8, (1 << bits) - 1)
     for field, filled in ((8, bits), (16, 2 * bits), (32, 4 * bits)):
         upper = words & _every(2 * field, ((1 << filled) - 1) << field)

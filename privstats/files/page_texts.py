@@ -1,4 +1,4 @@
-"""Check the texts of the page on which people answer, by language, from a plan's ``[devices.texts]``.
+"""Check a plan's ``[devices.texts]``: the page on which people answer, by language.
 
 The texts are in the plan's digest, so the page's server cannot change a question.
 """

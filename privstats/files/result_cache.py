@@ -1,4 +1,4 @@
-"""Store results of a long computation in a file, from which a stopped computation continues."""
+"""Store a long computation's results in a file, from which it continues."""
 
 from __future__ import annotations
 

@@ -123,7 +123,7 @@ def require_order(public: bytes, field: str, error: type[PrivstatsError]) -> byt
 
 
 def has_low_order(public: bytes) -> bool:
-    """Return whether a public key is a point of order 1, 2, 4 or 8: any party can sign for those.
+    """Return whether a public key is a point of order 1, 2, 4 or 8.
 
     Source: the 14 encodings of Chalkias, Garillot and Nikolaenko, "Taming the many EdDSAs" (2020), table 1.
 

@@ -188,7 +188,7 @@ def is_mapped(array: Any) -> bool:
 
 
 def mapped_rows(array: np.memmap[Any, Any], field: str) -> FileRows | GuardedRows:
-    """Return a memory map's rows, read from its file where contiguous."""
+    """Return a memory map's rows, from its file where contiguous."""
     mapping = array._mmap  # type: ignore[attr-defined]
     first = array.offset - array.offset % mmap.ALLOCATIONGRANULARITY  # maps start at a page
     name = None if array.filename is None else os.fspath(array.filename)

@@ -4,8 +4,8 @@ A container gives all values of a column one type, so one record could change ho
 integers into floats, a word turns numbers into texts. So each reader gives every value what
 :func:`privstats.intake.meaning.reading` gives it alone.
 
-:data:`READERS` lists the readers, and ``tests/intake/test_columns.py`` holds each row to three laws. A column of
-another type is read value by value.
+:data:`READERS` lists the readers, and ``tests/intake/test_columns.py`` tests each by three laws. A column of another
+type is read value by value.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Readings:
     Attributes:
         numbers: float64 ``(n,)``; NaN where a value is no number.
         spoken: the distinct texts and, in lower case, the distinct words of :data:`MISSING`, which mean a gap.
-        places: index in ``spoken`` of each value, ``(n,)``; -1 for a value that is neither a text nor such a word.
+        places: index in ``spoken`` of each value, ``(n,)``; -1 for others.
         meant: the words of :data:`MISSING` that are texts like others here.
     """
 
@@ -50,7 +50,7 @@ class Readings:
 
     @classmethod
     def of(cls, numbers: NDArray[np.float64], said: Sequence[str] = (), at: Any = slice(None)) -> Readings:
-        """Build readings from numbers, and from the texts and words in ``said`` (empty: none) at the places ``at``."""
+        """Build readings from numbers, and from texts and words ``said`` (may be empty) at the places ``at``."""
         known = {text: place for place, text in enumerate(dict.fromkeys(filter(None, said)))}
         places = np.array([known.get(text, -1) for text in said], np.intp)[at] if said else np.full(len(numbers), -1)
         return cls(numbers, tuple(known), places)
@@ -76,7 +76,7 @@ class Readings:
         return self.each([text not in MISSING or text in self.meant for text in self.spoken], nothing=False)
 
     def each(self, values: Sequence[Any], nothing: Any) -> NDArray[Any]:
-        """Return the entry of ``values`` at each value's place in ``spoken``; ``nothing`` for a value without one."""
+        """Return the entry of ``values`` at each value's place in ``spoken``, or ``nothing``."""
         return np.array([*values, nothing])[self.places]
 
     @property
@@ -96,13 +96,13 @@ class Readings:
 
     @property
     def plain(self) -> NDArray[Any]:
-        """One array of the numbers; if any value is a text, an array of objects, with NaN for a gap."""
+        """The numbers as an array; if any value is a text, an array of objects, NaN for a gap."""
         texts = self.are_texts
         return np.where(texts, self.each(self.spoken, nothing=None), self.numbers) if texts.any() else self.numbers
 
 
 def read(values: Any) -> Readings:
-    """Return the reading of every value, as if each stood alone.
+    """Return the reading of every value, each by itself.
 
     Args:
         values: ``(n,)``, of any type: an array, a list, or a column of a frame; with more axes no value is readable.
@@ -153,7 +153,6 @@ def of_values(plain: Sequence[Any]) -> Readings:
 
 
 def _of_any(values: Any) -> Readings:
-    """Read a column of a type without a row in :data:`READERS`."""
     plain = values if isinstance(values, list | tuple) else values_of(values)
     return _of_typed(plain) if isinstance(plain, np.ndarray) else of_values(plain)
 
@@ -311,7 +310,7 @@ def decoded(column: Any) -> Any:
 
 
 def alike(numbers: NDArray[np.float64], marks: Sequence[float] | NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the numbers, each replaced by the mark that equals it at 15 digits, if there is one.
+    """Return the numbers, each replaced by the mark that equals it at 15 digits, if any.
 
     Comparing the result with ``marks`` compares both at 15 digits.
 
@@ -347,7 +346,7 @@ class Listed:
 
     @classmethod
     def of(cls, values: Sequence[Any]) -> Listed:
-        """The listed values, no two of which are read alike; a word for a gap is itself."""
+        """Build from values, no two of which are read alike; a word for a gap is itself."""
         readings = [word_of(value) or reading(value) for value in values]
         numbers = sorted((value, place) for place, value in enumerate(readings) if isinstance(value, float))
         texts = {value: place for place, value in enumerate(readings) if isinstance(value, str)}

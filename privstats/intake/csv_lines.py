@@ -183,7 +183,7 @@ def quoted_names(names: Sequence[str]) -> str:
 
 
 def other_separator(names: Sequence[str], separator: str) -> str:
-    """Return a hint where a header is one name that contains another separator.
+    """Return a hint where a header is one name with another separator.
 
     Example:
         >>> from privstats.intake.csv_lines import other_separator

@@ -1,4 +1,4 @@
-"""Read tables with a named target, and tables that are not in memory: DuckDB relations, lazy frames, Arrow datasets.
+"""Read tables with a named target, and tables not in memory: DuckDB relations, lazy frames, Arrow datasets.
 
 Only the requested columns are read, in batches where sums are formed. No table library is imported here.
 """
@@ -82,8 +82,8 @@ class _LazyFrame(_Source):
 class _Dataset(_Source):
     """An Arrow dataset; each file is read with its own types.
 
-    A cast to the first file's types would let one of its records decide how others are read. A dataset with a filter
-    shows no files; the caller's query casts there.
+    A cast to the first file's types would let a record decide how others are read. A dataset with a filter shows no
+    files; the caller's query casts there.
     """
 
     @property
@@ -120,7 +120,6 @@ def _path_of(part: Any) -> str:
 
 
 def _batches_of_file(part: Any, names: list[str]) -> Generator[Any]:
-    """Yield some columns of one file, with values in folder names."""
     arrow, schema = sys.modules["pyarrow"], part.physical_schema
     keys = sys.modules["pyarrow.dataset"].get_partition_keys(part.partition_expression)
     own = [name for name in names if name in schema.names]
@@ -216,7 +215,7 @@ class Batches:
 
 
 def in_memory(X: Any, names: Sequence[str] | None = None) -> Any:
-    """Load a table that is not in memory, limited to the columns ``names`` if given; return other values unchanged."""
+    """Load a table that is not in memory, or only its columns ``names``; return other values unchanged."""
     source = _source(X)
     if source is None:
         return X
@@ -296,7 +295,6 @@ def _require_path(y: str) -> None:
 
 
 def _source(X: Any) -> _Source | None:
-    """Return a table that is not in memory; refuse column names that differ in case alone."""
     if _is("pyarrow", "RecordBatchReader", X):
         raise DataError("a reader of Arrow can be read once only: give reader.read_all(), or the dataset behind it")
     for (module, name), kind in _SOURCES.items():

@@ -167,7 +167,7 @@ def _of_end(text: str) -> str:
 
 
 def _of_time(value: Any) -> str:
-    """Write a date, time or span in one form; numpy returns an integer beyond the year 9999."""
+    """Numpy returns an integer beyond the year 9999."""
     if isinstance(value, timedelta):
         return f"{value // timedelta(microseconds=1)} us"
     if not isinstance(value, datetime):

@@ -177,7 +177,7 @@ def _integer(number: float, most: float) -> float | None:
 
 
 def persons_of(ids: Any) -> NDArray[np.intp]:
-    """Return a number per row, one for each person, ``(n,)``; -1 where an id names no person, or :data:`LIKE_ANOTHER`.
+    """Return each row's person as a number, ``(n,)``; -1 where an id names none, or :data:`LIKE_ANOTHER`.
 
     Large numbers are nobody's in every container, because in some a gap in the column turns integers into floats.
 
@@ -222,7 +222,7 @@ def typed_ids(ids: Any) -> Any:
 
 
 def names_of(ids: Any, rule: int = RULE) -> list[str | None]:
-    """Return the text by which each person is known where ids are stored: ``7`` for 007 and 7.0; None for nobody.
+    """Return each person's name where ids are stored: ``7`` for 007 and 7.0; None for nobody.
 
     Two ids have one name exactly where :func:`persons_of` takes them for one person.
 

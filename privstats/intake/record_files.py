@@ -71,7 +71,7 @@ class Records:
         return self._where(~self._held_out(share, seed))
 
     def held_out(self, share: float, seed: int) -> Records:
-        """Return the second part alone; otherwise as :meth:`summed`."""
+        """Return the second part; otherwise as :meth:`summed`."""
         return self._where(self._held_out(share, seed))
 
     def _held_out(self, share: float, seed: int) -> NDArray[np.bool_]:
@@ -101,7 +101,7 @@ class RecordFile:
     Args:
         path: a CSV file, a Parquet file, or an npz file with ``X`` and ``y``.
         target: a table's target column; several as a tuple, in the plan's order.
-        split: share of records held out of every sum, between 0 and 1; :meth:`Records.split` has the promise.
+        split: share held out of every sum, between 0 and 1; :meth:`Records.split` has the promise.
         seed: fixes the split.
         encoding, separator, decimal: a CSV file's format, never guessed (``csv_lines.Dialect``).
         kept_out: read exactly the held-out records, to score a head from the same split, seed and columns.
@@ -155,7 +155,7 @@ class RecordFile:
         return tuple(table_file(Path(self.path), self.dialect).names)
 
     def table(self, names: Sequence[str] | None = None) -> Table:
-        """Load columns as written, for a caller that reads each value by its own declaration."""
+        """Load columns as written."""
         table = table_file(Path(self.path), self.dialect)
         wanted = table.names if names is None else present(self, table.names, names)
         return table.load(list(dict.fromkeys(wanted)))
@@ -180,7 +180,7 @@ class RecordFile:
     def batches(
         self, names: Asked = None, *, unreadable: Literal["refuse", "leave out"] = "refuse"
     ) -> Iterator[tuple[Any, NDArray[Any]]]:
-        """Yield the records of :meth:`read` as batches of X and y; memory does not grow with a table."""
+        """Yield the records of :meth:`read` as batches; memory does not grow with a table."""
         if not self.is_table:
             records = self.read(names, unreadable=unreadable, texts=True)
             yield records.X, records.y
@@ -225,7 +225,7 @@ def _empty(share: float, records: int) -> DataError:
 
 
 def held_out(X: NDArray[Any], share: float, seed: int) -> NDArray[np.bool_]:
-    """Return which rows a split holds out, ``(n,)``: each by its own entries and the seed."""
+    """Return which rows a split holds out, ``(n,)``, each by its own entries and the seed."""
     return np.asarray(_uniform_keys(X, seed) < share)
 
 

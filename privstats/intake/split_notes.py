@@ -21,7 +21,7 @@ _MOST_BYTES = 1 << 20
 class _Split(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """A split, and the digests of its sums' plan and course.
 
-    ``persons`` is the id column by which a person's rows stayed together.
+    ``persons`` is the id column.
     """
 
     plan: str
@@ -76,9 +76,6 @@ def require_same_split(file: RecordFile, plan: str | None, course: str | None) -
 
     Returns:
         Whether a note confirms the split.
-
-    Raises:
-        DataError: the sums were over another split, or the notes are invalid.
     """
     noted = [each for each in _read(file) if each.plan == plan or each.course == course]
     for each in noted:

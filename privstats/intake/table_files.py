@@ -84,7 +84,7 @@ class Csv:
 class Parquet:
     """A Parquet file, or a folder of them.
 
-    Each file is read with its own types: a cast would let one record decide how all others are read.
+    Each file is read with its own types: a cast would let one record decide how others are read.
     """
 
     path: Path
@@ -179,7 +179,7 @@ def _opened(path: Path) -> Any:
 
 
 def _files(path: Path) -> list[_ParquetFile]:
-    """List a file, or all files under a folder without hidden ones, in the order of their names."""
+    """Hidden files are excluded; others are in the order of their names."""
     if path.is_file():
         return [_ParquetFile.of(path, {})]
     places = sorted(each.relative_to(path) for each in path.rglob("*") if each.is_file())

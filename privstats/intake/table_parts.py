@@ -100,7 +100,7 @@ def _column(file: RecordFile, names: list[str], name: str | None, lacks: str) ->
 def joined(
     parts: Iterable[Part], *, gaps: bool, texts: bool = False
 ) -> tuple[Any, NDArray[Any], tuple[str, ...], NDArray[np.object_] | None]:
-    """Join parts: X, where texts are NaN unless requested; labels; names; and ids."""
+    """Join parts: X (texts are NaN unless requested), labels, names and ids."""
     rows, goals, unread, names = list[NDArray[Any]](), list[NDArray[np.object_]](), Counter[str](), tuple[str, ...]()
     ids = list[NDArray[np.object_]]()
     coded = False
@@ -146,7 +146,7 @@ def _as_labels(values: Sequence[Any]) -> NDArray[Any]:
 
 
 def present(file: RecordFile, names: Sequence[str], wanted: Sequence[str]) -> list[str]:
-    """Return the plan's columns as the table's header has them."""
+    """Return the plan's columns as the header has them."""
     places = places_in(wanted, names)
     if lacking := [name for name, place in zip(wanted, places, strict=True) if place is None]:
         raise DataError(

@@ -197,12 +197,12 @@ class Account:
 
     @property
     def pure(self) -> float:
-        """Sum of the epsilons; infinite unless every release is pure."""
+        """Sum of the epsilons; infinite unless all are pure."""
         return math.fsum(entry.pure for entry in self.counted)
 
     @property
     def masking_failure(self) -> float:
-        """Failure probability of all releases' masking, to be added to any quoted delta."""
+        """Failure probability of all masking, to be added to any quoted delta."""
         return math.fsum(entry.masking_failure for entry in self.counted)
 
     @property
@@ -212,7 +212,7 @@ class Account:
 
     @property
     def exceeded(self) -> bool:
-        """Whether more was spent than the cap admits; the ledger never allows that."""
+        """Whether more was spent than the cap admits."""
         return self.cap is not None and not self.cap.admits(self.mu, self.pure)
 
     @property
@@ -247,7 +247,7 @@ def epsilon_of(mu: float, delta: float) -> float:
 
 @dataclass(frozen=True)
 class LedgerState:
-    """Accounts by data set, and the last accepted run counter and name by digest of a roster's members."""
+    """Accounts by data set, and the last run counter and name by digest of a roster's members."""
 
     accounts: Mapping[str, Account]
     counters: Mapping[bytes, tuple[int, bytes]]
@@ -332,7 +332,7 @@ def _withdrawn(spend: tuple[str, Spend] | None, record: Withdrawn) -> tuple[str,
 
 
 def stored_entry(state: LedgerState, entry: Spend, path: object) -> Spend:
-    """Return a ledger's own copy of an entry that a caller passes."""
+    """Return a ledger's own copy of an entry."""
     if not isinstance(entry, Spend):
         raise LedgerError(f"not an entry but {type(entry).__name__}: give the entry that spend returned")
     name = entry.id, entry.at, entry.plan, entry.run

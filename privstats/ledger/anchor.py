@@ -96,7 +96,7 @@ def refuse_lost(path: Path) -> None:
 
 
 def check_head(path: Path, heads: Sequence[Head], stored: Head | None, expected: Head | None) -> None:
-    """Refuse an older copy or another ledger, and one without a head to compare with.
+    """Refuse an older copy, another ledger, and one without a head.
 
     ``heads`` are the ledger's after each record, ``stored`` is next to it, ``expected`` is the caller's.
     """

@@ -106,7 +106,7 @@ class Ledger(LedgerPlace):
         """Open an account, or change its epsilon and delta; every change stays on record.
 
         Raises:
-            LedgerError: the unit or adjacency of an account with spends would change, or the spends exceed the new cap.
+            LedgerError: unit or adjacency would change after spends, or the spends exceed the new cap.
         """
         check_name(dataset)
         wanted = cap_of(self.stamp(), unit, adjacency, epsilon, delta)
@@ -275,8 +275,8 @@ class Ledger(LedgerPlace):
     def free(self, entry: Spend, *, upload: bytes, proof: bytes) -> None:
         """Record that the sent ``upload`` is in no sum and never can be: its spend then costs nothing.
 
-        The run's name stays used up. The ledger trusts its caller and records a digest of the proof: parties call
-        ``session.free``, which verifies it.
+        The run's name stays used up. The ledger trusts its caller: parties call ``session.free``, which verifies the
+        proof.
         """
         with self._writing() as log:
             stored = self._stored(log, entry)
@@ -287,7 +287,7 @@ class Ledger(LedgerPlace):
     def withdraw(self, entry: Spend) -> None:
         """Give back a single session of which nothing was sent; :meth:`finish` then refuses it.
 
-        Each is one transaction, so the first of the two wins. The run's name stays used up. Parties call
+        Withdrawal and :meth:`finish` exclude each other: the first wins. The run's name stays used up. Parties call
         ``session.withdraw``, which wipes the client's machine before.
         """
         with self._writing() as log:
@@ -299,8 +299,8 @@ class Ledger(LedgerPlace):
     def accept_counter(self, members: bytes, counter: int, run: bytes) -> None:
         """Accept a numbered run of the same parties if it is the next, or the last and nothing was sent in it.
 
-        A server that could choose among run names could choose the neighbours on an incomplete graph. A server that
-        could repeat a name could replay advertisements of clients that left.
+        A server that chose run names could choose the neighbours on an incomplete graph; a server that repeated a name
+        could replay advertisements of clients that left.
 
         Args:
             members: digest of the parties' keys, 32 bytes (``Roster.members``).

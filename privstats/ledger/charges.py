@@ -152,7 +152,7 @@ def free(
 ) -> None:
     """Give a client's spend back, given signed proof that its upload is in no sum and never can be.
 
-    The spend stays on record as freed, and the run's name stays used up: a retry needs a new run, with new noise.
+    The spend stays on record, and the run's name stays used up: a retry needs a new run, with new noise.
 
     Args:
         report: ``client.receipt`` of the upload; the ledger must have its digest.
@@ -212,7 +212,7 @@ def prove_excluded_upload(
 
 
 def withdraw(client: Peer) -> None:
-    """Wipe a party's machine that has sent no upload, journaled or not, and give back its session's cost.
+    """Wipe a party's machine that has sent no upload, and give back its session's cost.
 
     Raises:
         LedgerError: the upload was sent, so nothing was changed; or the ledger could not be written, and the client is

@@ -97,7 +97,7 @@ class Log:
         return head.length
 
     def keep_beside(self, number: int, body: bytes) -> None:
-        """Attach bytes to record ``number``, which holds their digest, within the transaction."""
+        """Attach bytes to record ``number``, which holds their digest."""
         self.connection.execute(BESIDE)
         self.connection.execute("INSERT INTO beside (number, body) VALUES (?, ?)", (number, body))
 
@@ -204,7 +204,7 @@ def _require_file(path: Path) -> None:
 
 
 def _make_private(path: Path) -> None:
-    """Create an empty file that only its owner may read; SQLite's journal takes the same mode."""
+    """SQLite's journal takes the file's mode."""
     with suppress(OSError, ValueError):  # sqlite meets the same error and reports it
         os.close(open_private(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL))
 

@@ -55,7 +55,7 @@ class LedgerPlace:
         return time.isoformat(timespec="milliseconds")
 
     def asking(self) -> Self:
-        """Return this ledger for questions: every call answers as usual, and writes nothing.
+        """Return this ledger for questions: every call answers, and writes nothing.
 
         Example:
             >>> ledger = ps.dp.Ledger.create("ledger.sqlite")

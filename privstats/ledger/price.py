@@ -125,7 +125,7 @@ def _multiplicity(cost: Cost, dataset: str, cap: Cap) -> float:
 
 
 def price(account: Account, costs: Sequence[Cost]) -> Price:
-    """Compute the releases' price under the account's unit and adjacency, jointly and per statistic."""
+    """Compute the releases' price for the account, jointly and per statistic."""
     prices = [_price(account, cost) for cost in costs]
     mu = prices[0].mu if len(prices) == 1 else compose(each.mu for each in prices)
     pure = math.fsum(each.pure for each in prices)
@@ -172,7 +172,7 @@ def _check_priced_by_record(dataset: str, cap: Cap, schema: Schema, privacy: Pri
 
 
 def _check_sized(schema: Schema, privacy: Privacy, noise: Noise) -> None:
-    """Refuse noise with a lower claimed mu than it has here: it was sized for another schema."""
+    """Refuse noise with a lower claimed mu than here: it was sized for another schema."""
     least = _least_mu(schema, privacy, noise)
     if least > noise.mu * (1 + TOLERANCE) or _least_epsilon(schema, privacy, noise) > noise.epsilon * (1 + TOLERANCE):
         raise LedgerError(

@@ -49,7 +49,7 @@ def check_change(account: Account, wanted: Cap) -> None:
 
 
 def same_spend(earlier: Spend, plan: str, cost: Price, apart: ApartBy = "") -> Spend:
-    """Return the entry of a run that was spent before; refuse it if anything was sent or differs.
+    """Return a run's earlier entry; refuse it if anything was sent or differs.
 
     For a pure spend, epsilon and plan decide: an older privstats wrote a larger mu.
     """
@@ -112,7 +112,7 @@ def check_unsent(entry: Spend) -> None:
 
 
 def check_waiting(entry: Spend) -> None:
-    """Refuse to withdraw a course, a session that sent its upload, or an entry without a run name."""
+    """Refuse to withdraw a course, a sent session, or an entry without a run name."""
     if entry.nodes != 1 or entry.begun:
         raise LedgerError("this spend pays for a course, whose rounds draw noise as they begin: it is not withdrawn")
     if entry.released is not None:

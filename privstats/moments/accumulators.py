@@ -36,7 +36,7 @@ def chunk_rows(schema: RecordSchema) -> int:
 
 
 class CpuAccumulator:
-    """Adds tiles to exact sums, or passes their grid vectors to ``sums``."""
+    """Adds tiles to exact sums, or passes grid vectors to ``sums``."""
 
     def __init__(self, schema: RecordSchema, sums: Any = None) -> None:
         size = chunk_rows(schema)

@@ -16,7 +16,7 @@ from privstats.schema.base import Statistic
 
 
 def require_room(records: int, bound: int) -> None:
-    """Raise DataError where ``records`` terms of at most ``bound`` could reach 2**63."""
+    """Refuse ``records`` terms of at most ``bound`` that could reach 2**63."""
     if records * bound >= 1 << 63:
         most = ((1 << 63) - 1) // bound
         raise DataError(f"at most {most} records fit 64-bit totals on this grid; lower grid_bits or measure fewer")

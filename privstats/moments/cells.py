@@ -26,7 +26,7 @@ _MANY = 0.1
 
 @dataclass(frozen=True)
 class Beyond:
-    """Number of one binned variable's values beyond an outer edge.
+    """A binned variable's values beyond its outer edges.
 
     Attributes:
         below, above: numbers below the first edge, above the last.

@@ -165,7 +165,7 @@ def warn_of_excluded(moments: Moments, left_out: LeftOut, unnamed: int) -> None:
 
 
 def remarks_on(*moments: Moments) -> tuple[str, ...]:
-    """Return the warnings for the data holder on clips and edges, over all of these moments.
+    """Return the warnings for the data holder on clips and edges, over all moments.
 
     Example:
         >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)

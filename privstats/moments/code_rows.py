@@ -1,4 +1,4 @@
-"""Read a table as rows of codes, a window at a time, where the schema's first map declares columns."""
+"""Read a table of declared columns as rows of codes, a window at a time."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def levels_of(schema: Schema) -> Levels | None:
 
 
 def columns_read(schema: Schema) -> Cells | tuple[str, ...] | None:
-    """Return the declared columns or feature names to read from a file; None for all."""
+    """Return the columns or feature names to read from a file; None for all."""
     return cells_of(schema) or schema.feature_names
 
 

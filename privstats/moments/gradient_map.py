@@ -104,7 +104,7 @@ def short_rows(schema: GradientSchema, rows: Whole, M: Values) -> Whole:
 def residual_of_units(
     schema: GradientSchema, unit: Whole, rows: Whole, targets: Whole, values: tuple[Values, Values]
 ) -> Mapped:
-    """Compute a regression round.
+    """Compute a regression round at the published w and c.
 
     Args:
         unit: :func:`short_rows`, ``(n, d)``.

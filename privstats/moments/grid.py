@@ -106,7 +106,7 @@ class Grid:
             return grid, squares, unscaled(measured.norms, measured.exponents) * self.scale
 
     def longer(self, norms: Any) -> int:
-        """Count norms beyond the radius by more than rounding."""
+        """Count norms that exceed the radius by more than rounding."""
         return int((norms > self.radius * (1 + 2.0**-30)).sum())
 
     def require_finite(self, rows: NDArray[np.generic]) -> None:
@@ -144,7 +144,7 @@ class GridChunk:
                 self._shrink()
 
     def finish(self) -> Quantized:
-        """Return the effect since the last call; further rows overwrite the memory."""
+        """Return the effect since the last call; the memory is then reused."""
         if self._waiting:
             self._shrink()
         squares = self._squares[: self._filled]
@@ -226,7 +226,6 @@ def _batches(rows: csr_array, outside: NDArray[np.intp]) -> Iterator[NDArray[np.
 
 
 def _places(rows: csr_array, members: NDArray[np.intp]) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
-    """Return padded indices of the members' entries in ``data``, and a mask of the real ones."""
     starts, ends = rows.indptr[members, None].astype(np.intp), rows.indptr[members + 1, None]
     place = starts + np.arange((ends - starts).max())
     there = place < ends

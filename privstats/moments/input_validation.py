@@ -1,4 +1,4 @@
-"""Turn the caller's containers into tiles of numeric rows and checked labels or targets.
+"""Turn containers into tiles of numeric rows and checked labels or targets.
 
 Each label is read by itself, as an integer or a class name, and never appears in a message.
 """
@@ -54,7 +54,7 @@ _WINDOW_RECORDS = 1 << 17  # checked, or sorted by class, at a time
 
 
 def tiles(schema: RecordSchema, X: Any, y: Any, *, grouped: bool = True, sparse: bool = False) -> Iterator[Tile]:
-    """Yield tiles of one array of records; a later tile may overwrite an earlier one.
+    """Yield tiles of records; a later tile may overwrite an earlier one.
 
     Records come in order; or, if ``grouped``, S is sent and ``X`` is in memory, class by class within windows. If
     ``sparse``, rows with few entries and no transform stay sparse.
@@ -90,7 +90,7 @@ def tiles_of_batches(schema: RecordSchema, batches: Any) -> Iterator[Tile]:
 
 
 def pairs(batches: Any) -> Iterator[tuple[Any, Any]]:
-    """Yield the ``(X, y)`` pairs of an iterable of batches."""
+    """Yield the ``(X, y)`` pairs of batches."""
     if hasattr(batches, "ndim") or isinstance(batches, str | bytes | os.PathLike) or not isinstance(batches, Iterable):
         raise DataError("y is missing; give labels or targets beside X, or an iterable of (X, y) batches as X")
     empty = True

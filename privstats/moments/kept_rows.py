@@ -50,7 +50,7 @@ class KeptRows:
         return self
 
     def mapped(self, place: int, rows: NDArray[Any], form: Callable[[], MappedRows]) -> MappedRows:
-        """Return a tile's mapped rows, from the cache or else from ``form``."""
+        """Return a tile's mapped rows, cached or from ``form``."""
         mark = _mark(rows)
         tile = self._tiles.get(place)
         if tile is not None and tile.mark == mark:

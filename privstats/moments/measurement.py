@@ -98,11 +98,11 @@ def measure(
         unreadable: treatment of a record with a gap, a value that is no number, an unknown label or a value without a
             cell: ``"refuse"`` all records, or ``"leave out"`` that one and warn. Pass ``plan.unreadable``: under a
             promise a refusal would reveal that record.
-        persons: under a promise per person an id for each row, ``(n,)``: texts or integers below 2**53; ``007``, ``7``
-            and ``7.0`` are alike. Rows without one, or with one that lost a character in
-            decoding, are excluded. Not with batches.
+        persons: under a promise per person each row's id, ``(n,)``: texts or integers below 2**53; ``007``, ``7`` and
+            ``7.0`` are alike. Rows without one, or with one that lost a character in decoding, are excluded. Not with
+            batches.
         person_clip: one person's limit, ``plan.person_clip``.
-        progress: show a progress bar at once; otherwise a terminal has one after two seconds.
+        progress: show a progress bar at once; otherwise after two seconds on a terminal.
 
     Guarantee:
         A record's contribution follows from that record and the schema alone. Every value is read by itself

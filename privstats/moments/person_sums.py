@@ -56,7 +56,7 @@ class Cut(Protocol):
         """Return these persons' clipped sums, ``(n, entries)``, truncated toward zero."""
 
     def exact_factors(self, owner: NDArray[np.intp], most: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return these persons' factors, ``(n,)``; 0 where no exact factor is known.
+        """Return these persons' factors, ``(n,)``; 0 where none is exact.
 
         Each entry of :meth:`of` is the truncated product of factor and sum, for sums up to ``most``.
         """
@@ -138,7 +138,7 @@ def _held(row: Statistic, sizes: Mapping[str, int], rows: int) -> int:
 
 @dataclass(frozen=True, eq=False)
 class _Part:
-    """Contributions of persons to one statistic, by person or by person and block, in wire steps.
+    """Persons' contributions to one statistic, in wire steps.
 
     Attributes:
         sums: ``(n, a)`` or ``(n, a, b)``; or rows ``(n, m, a)`` with products that are the sums.

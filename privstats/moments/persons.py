@@ -130,7 +130,7 @@ def of_persons(
 ) -> tuple[PersonMoments, LeftOut, int]:
     """Return the sums over persons, the unreadable records, and the number of records without an id.
 
-    Persons of at most ``clip.records`` rows are added as records are: their weight cannot exceed the clip.
+    Persons of at most ``clip.records`` rows are added as records: their weight cannot exceed the clip.
     """
     from privstats.intake.person_ids import LIKE_ANOTHER, persons_of  # only plans of persons need it
 
@@ -165,7 +165,7 @@ def of_persons(
 def _windows(
     order: NDArray[np.intp], sizes: NDArray[np.intp], schema: Schema
 ) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]:
-    """Yield rows of complete persons with each person's number of rows; a person with very many rows comes alone."""
+    """Yield rows of complete persons and each one's number of rows; a person with many rows comes alone."""
     width = max(sum(row.block(schema.sizes)) for row in schema.sent)
     most, alone = max(1, min(_WINDOW_ROWS, _WINDOW_ENTRIES // max(width, 1))), rows_at_once(schema)
     ends, first = np.cumsum(sizes), 0
@@ -247,5 +247,5 @@ def _by_size(codes: NDArray[np.intp]) -> tuple[NDArray[np.intp], NDArray[np.intp
 
 
 def rows_at(X: Any, y: Any, where: NDArray[np.intp]) -> tuple[Any, Any]:
-    """Return some rows of X and of y, in any container."""
+    """Return some rows of X and y."""
     return table_of(X).take(where), None if y is None else table_of(y).take(where)

@@ -75,7 +75,7 @@ class LeftOut:
 
 
 def named(names: Sequence[str] | None, columns: int) -> list[str]:
-    """Return the columns' names or positions for a sentence."""
+    """Return columns' names or positions."""
     return [repr(name) for name in names] if names is not None else [f"column {j + 1}" for j in range(columns)]
 
 
@@ -100,7 +100,7 @@ def of_readable(
 
     Args:
         beside: the kind of y; None: as the schema's ``rows`` require.
-        kept: an unreadable record counts as zeros, because the number of records is not secret.
+        kept: an unreadable record counts as zeros: the number of records is not secret.
         noted: receives which records are readable.
     """
 
@@ -125,7 +125,7 @@ def terms_of_readable(terms: Measured, beside: Beside | None = None) -> Measurem
 
 
 def readable_rows(schema: Schema, X: Any) -> tuple[NDArray[Any], LeftOut]:
-    """Return all readable rows, of a kind without labels, and the excluded records."""
+    """Return the readable rows of a kind without labels, and the excluded records."""
     batches, rows = _Readable(schema, "unread", kept=False), _rows(schema, X)
     parts = [part for part, _ in batches.of(rows, np.zeros(rows.shape[0]))]
     return np.concatenate(parts), batches.left_out
@@ -146,7 +146,7 @@ def readable_of(kind: Kind) -> Measurement:
 
 
 def by_record(kind: Kind) -> Kind | None:
-    """Return the kind with a ``measure`` that returns each record's contribution."""
+    """Return the kind that measures each record's contribution."""
     if kind.terms is None:
         return None
     return replace(

@@ -52,7 +52,7 @@ class RecordTerms:
 
     @classmethod
     def of(cls, records: int, *terms: Term, **reports: Any) -> RecordTerms:
-        """Build the terms of records that are all in the sums."""
+        """Build the terms of records all in the sums."""
         return cls(np.ones(records, np.bool_), terms, reports)
 
     @classmethod
@@ -157,7 +157,7 @@ class ClassSums:
         into += self._by_class(rows, labels)
 
     def _add_powers(self, power: int, rows: Rows, labels: NDArray[np.intp], into: NDArray[np.float64]) -> None:
-        """Add powers by repeated products, exact up to 2**53, which ``pow`` guarantees on no platform."""
+        """Repeated products are exact up to 2**53; ``pow`` guarantees that on no platform."""
         raised = rows.copy()
         entries, factors = (each.data if isinstance(each, csr_array) else each for each in (raised, rows))
         for _ in range(power - 1):

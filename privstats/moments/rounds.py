@@ -1,4 +1,4 @@
-"""Read records for rounds at published values: in pieces, on their grid, and in the two arms of a treatment."""
+"""Read records for rounds: in pieces, on their grid, and in a treatment's two arms."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ ROWS = 4096
 def pieces(
     read: RecordSchema, X: Any, y: Any, progress: bool, most: int | None = None
 ) -> Iterator[tuple[NDArray[Any], NDArray[Any]]]:
-    """Yield rows of the schema and their targets, at most ``most`` records at a time."""
+    """Yield rows and their targets, at most ``most`` records at a time."""
     parts = tiles_of_batches(read, X) if y is None else tiles(read, X, y, grouped=False)
     size = most or ROWS
     with progress_bar("records", None if y is None else count_of(X), at_once=progress) as advance:

@@ -125,7 +125,7 @@ def _promise(privacy: Privacy | NoPrivacy, condition: str) -> str:
 
 
 def unit_in_words(privacy: Privacy) -> str:
-    """Return one unit's data, in words for privacy officers."""
+    """Return one unit's data in words."""
     if privacy.unit != "person":
         return "one record" if privacy.unit == "record" else "one party with all its records"
     if privacy.averaged:

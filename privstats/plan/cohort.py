@@ -32,7 +32,7 @@ class Cohort:
     Args:
         clients: at least 2.
         min_survivors: minimum number of clients in an unmasked sum; with fewer the session aborts.
-        max_records: maximum records over all clients; it determines the ring's width.
+        max_records: over all clients; it determines the ring's width.
         colluders: clients that may work with the server without learning another client's vector; the guarantee of
             distributed noise does not count their shares.
 

@@ -31,7 +31,7 @@ class Devices:
     """Permission to send, and the page's statements, for devices of invited people: see docs/privacy.md.
 
     Args:
-        organisations: who runs each member of the plan's panel, the leader's first; all different.
+        organisations: who runs each panel member, the leader's first; all different.
         registrar: the organisation that invites; none of the panel's.
         registrar_key: the registrar's Ed25519 public key, 64 hex digits, which verifies the signed roster.
         page: the organisation that serves the page; none of the panel's. A registrar that serves it writes ``"the
@@ -133,7 +133,7 @@ class Devices:
 
 
 def check_devices(plan: Plan) -> None:
-    """Refuse a plan if its promise to devices would depend on unknowable facts, or on an answer."""
+    """Refuse a plan whose promise to devices would depend on unknowable facts or an answer."""
     devices = plan.devices
     if devices is None:
         return

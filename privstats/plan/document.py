@@ -1,4 +1,4 @@
-"""Read and write a plan's TOML file, and the canonical bytes behind its digest.
+"""Read and write a plan's TOML, and the canonical bytes behind its digest.
 
 The digest is over canonical JSON, so comments and key order do not change it.
 """
@@ -257,7 +257,6 @@ def _refuse_unknown(where: str, table: Mapping[str, Any], known: tuple[str, ...]
 
 
 def _late(section: str, table: dict[str, Any] | None) -> Any:
-    """Read a section that most plans lack; its class is loaded only here."""
     from privstats import plan
 
     return None if table is None else _build(getattr(plan, section.capitalize()), section, table)

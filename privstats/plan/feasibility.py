@@ -52,7 +52,7 @@ def check_kinds(
 
 
 def check_published(schema: Schema, privacy: Privacy | NoPrivacy, published: object) -> None:
-    """Refuse published values that the schema does not read, and a promise that its kind cannot keep."""
+    """Refuse values that the schema does not read, and a promise that its kind cannot keep."""
     if bool(schema.needs) != (published is not None):
         wanted = ", ".join(schema.needs)
         raise PlanError(
@@ -242,7 +242,7 @@ EXCESS = KEPT, "removed"
 
 
 def check_excess(excess_noise: object, privacy: Privacy | NoPrivacy, cohort: Cohort, agrees: bool) -> None:
-    """Refuse to remove excess noise without noise, or where clients do not know how many are in the sum."""
+    """Refuse to remove excess noise without noise, or where clients do not know the number of survivors."""
     if excess_noise not in EXCESS:
         raise PlanError(f"excess_noise must be one of {', '.join(EXCESS)}, got {excess_noise!r}")
     if excess_noise == KEPT:

@@ -184,7 +184,7 @@ class Plan:
 
     @cached_property
     def headroom(self) -> tuple[Headroom, ...]:
-        """Width and free room of every segment."""
+        """Each segment's width and free room."""
         rooms = headroom(self.layout, self.limits, self._noise_std, self.spare_bits)
         if self.claim is None:
             return rooms
@@ -272,7 +272,7 @@ class Plan:
 
     @classmethod
     def from_toml(cls, text: str) -> Plan:
-        """Read a plan document from its text; :meth:`with_values` adds published values."""
+        """Read a plan from its text; :meth:`with_values` adds published values."""
         return cls(**document.from_toml(text))
 
     @classmethod

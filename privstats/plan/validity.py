@@ -1,4 +1,4 @@
-"""Define what the reports of a session must prove: a level, and the maximum number of records of one client."""
+"""Define what a session's reports must prove: a level, and one client's maximum records."""
 
 from __future__ import annotations
 
