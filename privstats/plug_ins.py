@@ -53,8 +53,6 @@ def named(group: str, name: str, by: str, error: type[PrivstatsError]) -> Any:
     """Load what one room offers to another that must not import it.
 
     Args:
-        group: such as ``"privstats.contrib"``.
-        name: such as ``"cluster"``.
         error: raised where the part is not announced or cannot be loaded.
 
     Example:

@@ -125,7 +125,7 @@ def bound_to(seed: bytes, label: bytes, *context: bytes) -> Generator:
 
 
 def secure() -> Generator:
-    """Return a generator seeded by the operating system, as every release needs."""
+    """Return a generator seeded by the operating system."""
     return Generator(os.urandom(SEED_BYTES))
 
 

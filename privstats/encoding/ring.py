@@ -80,7 +80,7 @@ class Ring:
 
     @property
     def wire_bytes(self) -> int:
-        """Exact number of bytes of a packed vector; each segment is padded to full bytes."""
+        """Bytes of a packed vector; each segment is padded to full bytes."""
         return sum(self._wire_sizes)
 
     @property

@@ -1,4 +1,4 @@
-"""Check a plan's ``[devices.texts]``: the page on which people answer, by language.
+"""Check a plan's ``[devices.texts]``, by language: the texts of the page on which people answer.
 
 The texts are in the plan's digest, so the page's server cannot change a question.
 """

@@ -163,7 +163,7 @@ class RecordFile:
     def read(
         self, names: Asked = None, *, unreadable: Literal["refuse", "leave out"] = "refuse", texts: bool = False
     ) -> Records:
-        """Read all records, or those that the split does not hold out; with ``kept_out``, those that it does.
+        """Read all records, or those that the split does not hold out; with ``kept_out``, the others.
 
         Args:
             names: the plan's declared columns or ``feature_names``, in this order; None: all columns but the target.

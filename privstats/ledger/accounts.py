@@ -247,7 +247,7 @@ def epsilon_of(mu: float, delta: float) -> float:
 
 @dataclass(frozen=True)
 class LedgerState:
-    """Accounts by data set, and the last run counter and name by digest of a roster's members."""
+    """Accounts by data set, and the last accepted run counter and name by digest of a roster's members."""
 
     accounts: Mapping[str, Account]
     counters: Mapping[bytes, tuple[int, bytes]]

@@ -49,8 +49,7 @@ FIRST_COUNTER = 0
 class Ledger(LedgerPlace):
     """A privacy ledger in one SQLite file, shared by all processes that release from the same data.
 
-    ``Ledger(path)`` only names the file. :meth:`create` makes a new ledger, :meth:`open` verifies an existing one
-    completely.
+    ``Ledger(path)`` only names the file.
 
     Args:
         path: the file. ``<name>.head`` next to it distinguishes the ledger from an older copy.
@@ -79,7 +78,7 @@ class Ledger(LedgerPlace):
 
     @classmethod
     def create(cls, path: str | PathLike[str], *, timeout: float = 10.0, clock: Callable[[], datetime] = now) -> Self:
-        """Create a new ledger without accounts; :meth:`set_cap` opens one."""
+        """Create a new ledger without accounts."""
         ledger = cls(path, timeout, clock)
         with writing(ledger.file, timeout, create=ledger.stamp()):
             return ledger

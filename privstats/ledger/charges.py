@@ -212,7 +212,7 @@ def prove_excluded_upload(
 
 
 def withdraw(client: Peer) -> None:
-    """Wipe a party's machine that has sent no upload, and give back its session's cost.
+    """Wipe a party's machine that has sent no upload, journaled or not, and give back its session's cost.
 
     Raises:
         LedgerError: the upload was sent, so nothing was changed; or the ledger could not be written, and the client is

@@ -229,8 +229,7 @@ def remaining_room(account: Account) -> str:
     """Return the largest promise of one more release under the cap in force; empty without room or cap.
 
     At the cap's delta this is the epsilon of mu = sqrt(mu_cap^2 - mu^2). At delta 0, where all releases are pure, it is
-    the remainder of the sum of epsilons; a pure release of small mu may promise more. Values are rounded down to four
-    digits.
+    the remaining sum of epsilons; a pure release of small mu may promise more. Values are rounded down to four digits.
     """
     if account.cap is None:
         return ""

@@ -170,7 +170,7 @@ def _accumulator_of(rows: Any) -> type[Any]:
 
 
 def observed(schema: RecordSchema, rows: Any, targets: Any) -> tuple[Any, Any]:
-    """Return rows and targets with a target, or all where the schema excludes none.
+    """Return rows and targets of records with a target, or all where the schema excludes none.
 
     Raises:
         RecordError: a row is unreadable, with or without a target.

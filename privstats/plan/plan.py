@@ -83,7 +83,7 @@ class Plan:
             later still reads no party's sums.
         spare_bits: extra ring bits, for a central server that weighs the sums of several sessions before it adds noise.
         validity: the claim that every client proves of its sums, for ``"split"``; experimental, see :class:`Validity`.
-        devices: who may send, where clients are devices of invited people; see :class:`Devices`.
+        devices: who may send; see :class:`Devices`.
 
     Raises:
         PlanError: parts that do not fit together.
