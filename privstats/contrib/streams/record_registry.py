@@ -1,13 +1,9 @@
-"""A party's registry of a stream: it records when each record or person was sent, so that each enters once and leaves
-once.
+"""A party's registry of a stream: it records when each record or person was sent, so that each enters and leaves once.
 
-A stream's promise depends on that, and sums cannot show it. The registry is in the ledger's file. It measures nothing
-but rows of persons and sends nothing. It accepts ids and moments and returns a charge for ``session``, which writes a
-node's mark and the records in its vector together.
-
-All rows of a person enter together, and the same rows leave. A person's contribution is clipped as one vector, so that
-only all rows together have a bound: rows that came separately would cost sqrt 2 times the promise, and in one node of a
-tree twice. So a keyed hash of the rows is stored with each person, and no other rows are measured.
+The registry is stored in the ledger's file. It sends nothing, and measures only rows of persons.
+:class:`PersonRegistry` stores a keyed hash of each person's rows and measures no other rows, because only all rows
+together have a bound: rows sent separately would cost sqrt 2 times the promise, and twice the promise in one node of a
+tree.
 """
 
 from __future__ import annotations
@@ -38,9 +34,9 @@ class Pending:
     """The records that a node must carry for a party.
 
     Attributes:
-        node: its index in the stream.
-        entering, leaving: ids of the records to add and to subtract; not in the repr.
-        missing: the number of further pending records without an id in the request.
+        node: the node's index in the stream.
+        entering, leaving: ids to add and to subtract; not in the repr.
+        missing: number of pending records without a requested id.
 
     Example:
         >>> pending = ps.course.Pending(node=2, entering=("patient 17",), leaving=())
@@ -56,23 +52,22 @@ class Pending:
 
 @dataclass(frozen=True)
 class RecordRegistry:
-    """One party's records in one run of a stream.
+    """One party's records in one run of a stream, opened with :meth:`open`.
 
-    Made with :meth:`open`. A record is new, in or gone, and at each level of the stream it was sent or not. It counts
-    as sent when the masked vector with it is sent, whatever the server reports later: a server that does not answer
-    after the upload still has it.
+    A record is new, in or gone. It counts as sent at a level once its masked vector is sent: a server that does not
+    answer after the upload still has the vector.
 
     Args:
-        stream: what all parties agreed on.
-        ledger, entry: the party's own ledger, and the spend that ``course.spend`` recorded for the stream.
-        secret: 32 bytes that the party keeps: the file has keyed hashes of record ids only.
+        stream: the stream that all parties agreed on.
+        ledger, entry: the party's own ledger, and the spend that ``course.spend`` recorded there.
+        secret: 32 bytes that the party alone holds; the file stores keyed hashes of record ids only.
 
     Guarantee:
-        All vectors sent under charges of this registry keep the contract of :class:`Stream`: a record is added once
-        (and ``repeats`` times more) at each level, subtracted at most as often, and never added again once it is gone.
-        Every change is on the disk before its vector is sent, in the ledger's transaction and under its chain: an older
-        copy of the file is refused like an older ledger, so a registry is never restored from a backup. Assumes that
-        one record has one id, always.
+        All vectors sent under this registry's charges keep the contract of :class:`Stream`: at each level a record is
+        added once (and ``repeats`` times more) and subtracted at most as often. A record that is gone is never added
+        again. Every change is on the disk before its vector is sent, in the ledger's transaction and chain: an older
+        copy of the file is refused like an older ledger, so never restore a registry from a backup. Assumes that one
+        record always has one id.
 
     Example:
         >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=ps.Cohort(2, 2, 100), privacy=ps.NoPrivacy())
@@ -92,11 +87,11 @@ class RecordRegistry:
 
     @classmethod
     def open(cls, stream: Stream, ledger: Ledger, entry: Spend, secret: bytes) -> RecordRegistry:
-        """Return the registry of a stream's run, created on first use; all of its rows are verified against the chain.
+        """Return the registry of a stream's run, created on first use, with all rows verified against the chain.
 
         Raises:
-            LedgerError: rows were edited, the entry is another course's, the secret is not 32 bytes or not the one that
-                this registry was made with, or the ledger refuses.
+            LedgerError: edited rows, another course's entry, a secret that is not 32 bytes or not the registry's, or a
+                refusal of the ledger.
         """
         if not isinstance(secret, bytes) or len(secret) != SECRET_BYTES:
             raise LedgerError(
@@ -124,9 +119,8 @@ class RecordRegistry:
         """Add records to the stream from the next node on.
 
         Raises:
-            LedgerError: one has been in before (a record enters once), an id is given twice or lost a character in
-                decoding, or the client would hold more records than ``max_records_per_client``. Nothing is written
-                then.
+            LedgerError: a record entered before, an id repeats or contains U+FFFD, or the client would exceed
+                ``max_records_per_client``. Nothing is written.
         """
         ids = ids if isinstance(ids, str) else list(ids)
         keys = self._keys(ids)
@@ -151,10 +145,10 @@ class RecordRegistry:
                 changes.mark(marks)
 
     def leave(self, ids: Iterable[str]) -> None:
-        """Subtract records from the next node on, for good; the party keeps them until that node is sent.
+        """Subtract records from the next node on, permanently; the party holds them until that node is sent.
 
         Raises:
-            LedgerError: the stream has no deletions, or one of them is not in. Nothing is written then.
+            LedgerError: the stream has no deletions, or a record is not in. Nothing is written.
         """
         if not self.stream.deletions:
             raise LedgerError("this stream was paid for without deletions; agree on one with deletions=True")
@@ -168,18 +162,17 @@ class RecordRegistry:
             changes.move("gone", keys)
 
     def state(self, record: str) -> State:
-        """``"new"``, ``"in"`` or ``"gone"``."""
+        """Return a record's state."""
         (key,) = self._keys([record])
         with self._log.looking() as view:
             return view.index.state(self.entry.id, key)
 
     def pending(self, node: int, ids: Collection[str]) -> Pending:
-        """Return the records that a node must carry: of those given, the ones that are in and not yet sent at its
-        level, and the ones that are gone and not yet subtracted there.
+        """Return the records that a node must add, and those it must subtract, at its level.
 
         Args:
-            node: its place in the stream.
-            ids: all records that the party has, and those that left and may not be subtracted at every level yet.
+            node: the node's index in the stream.
+            ids: all records that the party has, and those that left but may not be subtracted at every level yet.
         """
         level = self._level(node)
         keys = record_keys(self.secret, ids)
@@ -196,8 +189,8 @@ class RecordRegistry:
 
         Args:
             pending: the result of :meth:`pending`.
-            entering, leaving: ``measure`` of exactly these records; None where there are none. Where the plan leaves
-                out what cannot be read, they may hold fewer: no record stops the others.
+            entering, leaving: ``measure`` of exactly these records; None where there are none. Fewer are accepted where
+                the plan excludes unreadable records.
 
         Raises:
             DataError: moments of another number of records, or of another schema.
@@ -227,10 +220,10 @@ class RecordRegistry:
         return RegistryCharge(self.ledger, self.entry, node.place, plan.digest, self, tuple(sends))
 
     def withdraw(self, node: int) -> None:
-        """Give up a node of which nothing was sent: its records may go with the next, and its client sends nothing.
+        """Give up a node that has sent nothing; the next node may carry its records.
 
         Raises:
-            LedgerError: its vector was sent, or the node was not taken.
+            LedgerError: its vector was sent, or the node was not started.
         """
         with self._log.changing() as changes:
             end = changes.register.ends.get(node)
@@ -245,7 +238,7 @@ class RecordRegistry:
         """Send a node's records again without proof that they were not counted; for streams with ``repeats``.
 
         Raises:
-            LedgerError: the stream was paid for without repeats, or nothing of this node is outstanding.
+            LedgerError: the stream has no repeats, or no upload of this node is outstanding.
         """
         if not self.stream.repeats:
             raise LedgerError(
@@ -265,17 +258,17 @@ class RecordRegistry:
         roster: secagg.Roster,
         panel: secagg.Panel | None = None,
     ) -> None:
-        """Send a node's records again at no cost, given signed proof that they are in no sum.
+        """Send a node's records again at no cost, with signed proof that they are in no sum.
 
         Every helper has signed that it abandoned the node, or enough clients have signed its list of survivors.
 
         Args:
-            node: the node.
+            node: the node's index.
             report, statements, roster, panel: as for ``session.free``.
 
         Raises:
-            LocalProtocolError: that is not proven.
-            LedgerError: the protocol has no such proof, or it is about another upload.
+            LocalProtocolError: the statements prove no exclusion.
+            LedgerError: the protocol has no such proof, or the proof is about another upload.
         """
         upload = prove_excluded_upload(self.stream.first, report, statements, roster=roster, panel=panel)
         with self._log.changing() as changes:
@@ -284,13 +277,13 @@ class RecordRegistry:
             changes.end(node, "returned")
 
     def excluded_centrally(self, node: int, release: Release, index: int) -> None:
-        """Send a node's records again at no cost, because the central server's own list leaves this client out.
+        """Send a node's records again at no cost, because the central server's own list excludes this client.
 
-        A central promise trusts the server; read its release with ``signed_by``. In every other model its list proves
-        nothing, because a server that does not answer after the upload still has it.
+        A central promise trusts the server; read its release with ``signed_by``. Under every other model the list
+        proves nothing.
 
         Raises:
-            LedgerError: the model is another, the list has this client, or nothing of this node is outstanding.
+            LedgerError: another model, a list with this client, or no outstanding upload of this node.
         """
         privacy = self.stream.first.privacy
         if isinstance(privacy, NoPrivacy) or privacy.trust.drawn_by != "server":
@@ -303,12 +296,12 @@ class RecordRegistry:
 
     @property
     def begun(self) -> tuple[int, ...]:
-        """The nodes that were begun and of which nothing was sent: each is given up with :meth:`withdraw`."""
+        """Nodes that were begun and have sent nothing; give up each with :meth:`withdraw`."""
         return tuple(node for node, end in self._log.register().ends.items() if end == "taken")
 
     @property
     def outstanding(self) -> tuple[int, ...]:
-        """The nodes with a sent vector: their records count as sent until there is proof that they are in no sum."""
+        """Nodes with a sent vector; their records count as sent until proven to be in no sum."""
         return tuple(node for node, end in self._log.register().ends.items() if end == "left")
 
     def records(self) -> Mapping[State, int]:
@@ -321,13 +314,11 @@ class RecordRegistry:
         return RegistryLog(self.ledger, self.entry)
 
     def _outstanding(self, changes: Changes, node: int) -> bytes:
-        """Return the digest of the upload of a node with records that count as sent."""
         if changes.register.ends.get(node) != "left":
             raise LedgerError(f"nothing of node {node} counts as sent: it never left, or is settled already")
         return changes.register.uploads[node]
 
     def _due(self, view: View, level: int) -> tuple[set[bytes], set[bytes]]:
-        """Return the records that a node at ``level`` must add, and those that it must subtract."""
         return view.index.due(self.entry.id, level, self.stream.repeats)
 
     def _take(self, node: int, sends: tuple[Send, ...]) -> None:
@@ -373,7 +364,7 @@ class RecordRegistry:
 
 @dataclass(frozen=True)
 class RegistryCharge(RoundCharge):
-    """A node's mark and the records in its vector, in one transaction; made by :meth:`RecordRegistry.charge`.
+    """A node's mark and the records in its vector, in one transaction; :meth:`RecordRegistry.charge` returns it.
 
     Attributes:
         registry, sends: the party's registry, and the records to send.
@@ -396,7 +387,7 @@ class RegistryCharge(RoundCharge):
         """Refuse moments with other numbers of records than the charge's.
 
         Raises:
-            LedgerError: they differ; nothing is recorded then.
+            LedgerError: the numbers differ; nothing is recorded.
         """
         leaving = sum(send.leaves for send in self.sends)
         entering = len(self.sends) - leaving
@@ -410,14 +401,15 @@ class RegistryCharge(RoundCharge):
         """Mark the node and its records, once.
 
         Raises:
-            LedgerError: the node has begun before, or a record was sent meanwhile; nothing may be drawn or sent then.
+            LedgerError: the node has begun before, or a record was sent meanwhile; no noise may be sampled and nothing
+                sent.
         """
         self._check(plan)
         self.registry._take(self.place, self.sends)
         return self.entry
 
     def finish(self, plan: Plan, run: bytes, upload: bytes) -> None:  # noqa: ARG002
-        """Record that the vector is sent: from here on its records count as sent.
+        """Record that the vector is sent; its records count as sent from now on.
 
         Raises:
             LedgerError: the node was withdrawn, or another vector of it was sent.
@@ -431,16 +423,16 @@ _ROWS = b"privstats/holding/rows\0"
 
 @dataclass(frozen=True)
 class PersonRegistry(RecordRegistry):
-    """One party's persons in one run of a stream with a promise per person.
+    """One party's persons in one run of a stream with a promise per person, opened with :meth:`open`.
 
-    Made with :meth:`open`. Ids are read as ``measure(persons=)`` reads them: 007, 7 and 7.0 are one person.
+    Ids are read as ``measure(persons=)`` reads them: 007, 7 and 7.0 are one person.
 
     Guarantee:
-        As for :class:`RecordRegistry`, for persons: with v the clipped sum of all rows with which a person entered,
-        every vector measured by :meth:`delta` holds v for each person who enters there and -v for each who leaves, in
-        integers, and rows that came later are in no vector. So all nodes together hold v times a record's contribution,
-        ||v||_* <= c, and the stream's price is that of the mechanism (docs/sensitivity.md, One person). Assumes that
-        one person has one id, always.
+        As for :class:`RecordRegistry`, for persons. Let v be the clipped sum of all rows with which a person entered.
+        Every vector measured by :meth:`delta` holds v for each person who enters there and -v for each who leaves, in
+        integers; later rows are in no vector. So all nodes together hold v times a record's contribution, ||v||_* <= c,
+        and the stream's price is the mechanism's (docs/sensitivity.md, One person). Assumes that one person always has
+        one id.
 
     Example:
         >>> privacy = ps.Privacy(model="central", unit="person", adjacency="add-remove", epsilon=3.0, delta=1e-5,
@@ -461,12 +453,13 @@ class PersonRegistry(RecordRegistry):
 
     @cached_property
     def rule(self) -> int:
-        """The rule by which this registry reads ids; 1 where an earlier version opened it, until the stream ends."""
+        """Rule by which this registry reads ids; 1 where an earlier version opened it."""
         return self._log.register().rule
 
     def names_of(self, ids: Iterable[str]) -> list[str | None]:
-        """Return the persons of these ids, as ``person_ids.names_of``; under an earlier rule also who entered by it
-        alone."""
+        """Return ``person_ids.names_of`` these ids; a registry under an earlier rule also returns persons who entered
+        by that rule alone.
+        """
         names = names_of(list(ids))
         if self.rule == RULE:
             return names
@@ -475,19 +468,18 @@ class PersonRegistry(RecordRegistry):
         return [old if new is None and old in inside else new for new, old in zip(names, former, strict=True)]
 
     def enter(self, rows: PersonRows) -> None:  # type: ignore[override]
-        """Add persons to the stream from the next node on, each with all rows that are given.
+        """Add persons to the stream from the next node on, each with all rows passed here.
 
         Raises:
-            LedgerError: one has been in before: a person enters once, and rows that came later stay out
-                (``rows.without``); or an id names no person by the present rule of ids, whatever the registry's.
-                Nothing is written then.
+            LedgerError: a person entered before (exclude later rows with ``rows.without``), or an id names no person by
+                the present rule of ids. Nothing is written.
         """
         _named(_required(rows).names)
         marks = self._marks(rows)
         self._enter(list(marks), marks)
 
     def pending(self, node: int, ids: Collection[str]) -> Pending:
-        """Return the persons that a node must carry, as for records; each by one name for all forms of the id."""
+        """Return the persons that a node must carry, each by one name for all forms of the id."""
         return super().pending(node, _named(ids, self.rule))
 
     def delta(self, pending: Pending, rows: PersonRows | None = None) -> MomentsDelta:  # type: ignore[override]
@@ -495,11 +487,11 @@ class PersonRegistry(RecordRegistry):
 
         Args:
             pending: the result of :meth:`pending`.
-            rows: all rows of its persons, entering and leaving; those of others are not read. For a registry that
-                an earlier version opened: ``PersonRows.of(..., rule=registry.rule)``.
+            rows: all rows of its persons, entering and leaving; other rows are ignored. For a registry that an earlier
+                version opened, pass ``PersonRows.of(..., rule=registry.rule)``.
 
         Raises:
-            DataError: rows of one of them are missing, or are not those with which that person entered.
+            DataError: a person's rows are missing, or differ from those with which that person entered.
         """
         plan = self.stream.first
         clip, unreadable = plan.person_clip, plan.unreadable
@@ -529,7 +521,6 @@ class PersonRegistry(RecordRegistry):
             )
 
     def _marks(self, rows: PersonRows) -> Mapping[bytes, bytes]:
-        """Return a keyed hash of each person's rows, by key of the person."""
         keys = self._keys(rows.names)
         return {
             key: hmac.digest(self.secret, _ROWS + key + rows.digests[name], "sha256")[:KEY_BYTES]

@@ -1,16 +1,9 @@
-"""The records of a stream as indexed rows, folded from the chain as each change is written.
+"""The records of a stream as indexed rows, built from the chain as each change is written.
 
-The chain holds every change and the SHA-256 of its rows; these tables hold the state that all changes lead to, in the
-same file and transaction. Triggers break their seal when any other program writes to them, or to the rows outside the
-chain. Without a valid seal the chain is folded again and compared. ``registry_log`` uses this module.
-
-The state after all changes is kept as indexed rows, under a seal. Folding the history for every look took a second at
-400,000 records. The index (``registry_index``) is written in the transaction of each change and adds nothing to the
-chain, so a digest of 400,000 rows cannot vouch for one of them in a millisecond. A seal can: it holds the chain's
-length, and SQLite's count of changed tables. Triggers break it whenever a row of the index, or outside the chain, is
-written, and our code alone renews it at the end of its transaction. Under a broken seal, and at every ``open``, the
-chain is folded and compared. Until then, bytes written behind SQLite's back go unnoticed. The format keeps its number:
-an earlier version can read it, and a write by that version breaks the seal and is folded next.
+The chain holds every change and the SHA-256 of its rows. These tables hold the resulting state, in the same file and
+transaction, under a seal: the chain's length and SQLite's count of changed tables. Triggers break the seal whenever a
+row of the index, or outside the chain, is written; only this module renews it. Under a broken seal, and at every
+``open``, the chain is folded again and compared. Until then, bytes written behind SQLite's back go unnoticed.
 """
 
 from __future__ import annotations
@@ -55,7 +48,7 @@ class Send:
     Attributes:
         key: the record's keyed hash.
         level: the node's level.
-        leaves: it was subtracted, not added.
+        leaves: subtracted, not added.
     """
 
     key: bytes
@@ -64,12 +57,12 @@ class Send:
 
     @property
     def encoded(self) -> bytes:
-        """18 bytes."""
+        """The send as 18 bytes."""
         return self.key + bytes([self.level, self.leaves])
 
 
 def record_keys(secret: bytes, ids: Iterable[str]) -> list[bytes]:
-    """HMAC-SHA-256 of each id, cut to 16 bytes; both keyed blocks are made once, in half the time of ``hmac.digest``.
+    """Return each id's HMAC-SHA-256, truncated to 16 bytes.
 
     Raises:
         LedgerError: an id is not a text of 1 to 200 characters.
@@ -88,12 +81,12 @@ def _encoded(record: str) -> bytes:
 
 
 def keys_in(body: bytes) -> list[bytes]:
-    """Keys of records, one after the other."""
+    """Split concatenated record keys."""
     return [body[start : start + KEY_BYTES] for start in range(0, len(body), KEY_BYTES)]
 
 
 def sends_in(body: bytes) -> dict[Way, list[bytes]]:
-    """Encoded sends, one after the other: their keys, by level and way."""
+    """Return the keys of concatenated encoded sends, by level and way."""
     changes = defaultdict[Way, list[bytes]](list)
     for start in range(0, len(body), _SEND_BYTES):
         end = start + KEY_BYTES
@@ -106,9 +99,9 @@ class Fold:
     """The records of one stream.
 
     Attributes:
-        states: by record; one that is missing is new.
-        used: how often a record was sent, by level and way, and not returned.
-        there: the same without the sends that were lost.
+        states: state by record; a missing record is new.
+        used: number of sends not returned, by level and way.
+        there: the same without lost sends.
     """
 
     states: dict[bytes, State] = field(default_factory=dict)
@@ -116,7 +109,7 @@ class Fold:
     there: dict[Way, Counter[bytes]] = field(default_factory=lambda: defaultdict(Counter))
 
     def apply(self, record: Held, body: bytes, taken: Callable[[], bytes]) -> None:
-        """Apply one more change; ``taken`` returns the records that its node took.
+        """Apply one more change; ``taken`` returns the records that its node carried.
 
         Raises:
             LedgerError: as ``taken`` does.
@@ -178,22 +171,17 @@ def checked_body(log: Log, number: int, record: Held) -> bytes:
 
 @dataclass(frozen=True)
 class RegistryIndex:
-    """The state that the changes of every stream in a ledger lead to. Made with :meth:`reading` or :meth:`writing`.
-
-    Attributes:
-        log: of the open ledger.
-    """
+    """The state of every stream in an open ledger, from :meth:`reading` or :meth:`writing`."""
 
     log: Log
 
     @classmethod
     def reading(cls, log: Log, *, whole: bool = False) -> RegistryIndex:
-        """Return the index in its present state; folded into memory where its seal is broken, or an older privstats
-        stored none.
+        """Return the present index, folded into memory where its seal is broken or missing.
 
         Args:
-            log: of the open ledger.
-            whole: compare all of it with the chain, even if the seal is valid.
+            log: the open ledger's.
+            whole: compare all rows with the chain, even under a valid seal.
 
         Raises:
             LedgerError: rows were edited.
@@ -210,8 +198,7 @@ class RegistryIndex:
 
     @classmethod
     def writing(cls, log: Log) -> RegistryIndex:
-        """Return the index, brought up to the chain in the ledger's own tables; call :meth:`seal` after the last
-        change.
+        """Return the index, updated in the ledger's own tables; call :meth:`seal` after the last change.
 
         Raises:
             LedgerError: rows were edited.
@@ -242,7 +229,7 @@ class RegistryIndex:
             self._count(record.spend, self._records_of(record), -1 if record.action == "returned" else 0, -1)
 
     def state(self, spend: int, key: bytes) -> State:
-        """Return the state of a record of the stream that record number ``spend`` allowed."""
+        """Return a record's state in the stream allowed by record number ``spend``."""
         row = self._run("SELECT state FROM registry_states WHERE spend = ? AND key = ?", (spend, key)).fetchone()
         return row[0] if row else "new"
 
@@ -263,12 +250,11 @@ class RegistryIndex:
 
     @property
     def _schema(self) -> int:
-        """SQLite's count of the changes to the file's tables and triggers."""
+        """SQLite's count of changes to the file's tables and triggers."""
         return int(self._run("PRAGMA main.schema_version").fetchone()[0])
 
     @property
     def _last(self) -> Head:
-        """The chain's head after the last change of any stream's records."""
         numbers = [number for number, _ in self._changes()]
         return self.log.heads[numbers[-1] if numbers else 0]
 
@@ -278,7 +264,6 @@ class RegistryIndex:
         return self._sealed_at() == (self._last.length, self._last.digest, self._schema)
 
     def _sealed_at(self) -> tuple[int, str, int]:
-        """Return the last change in the tables, as the seal records it."""
         rows = self._run("SELECT * FROM main.registry_seal").fetchall() if "registry_seal" in self._tables() else []
         return rows[0] if len(rows) == 1 else (0, "", 0)
 
@@ -295,7 +280,6 @@ class RegistryIndex:
             self._run(f"CREATE TABLE {database}.{table} ({columns}) STRICT, WITHOUT ROWID")
 
     def _watch(self) -> None:
-        """Create the triggers that break the seal when a row of the index, or outside the chain, is written."""
         self._run(BESIDE)
         for table in ("beside", *_TABLES):
             for event in ("INSERT", "UPDATE", "DELETE"):
@@ -303,11 +287,7 @@ class RegistryIndex:
                 self._run(_TRIGGER.format(table=table, event=event))
 
     def _checked(self) -> tuple[Mapping[int, Fold], list[tuple[int, Held]]]:
-        """Fold the chain up to the tables' last change, compare, and return the fold and the changes that they lack.
-
-        Raises:
-            LedgerError: rows were edited.
-        """
+        """Fold the chain up to the tables' last change, compare, and return the fold and the changes that they lack."""
         tables, (reached, digest, _) = self._tables(), self._sealed_at()
         folds, missing = defaultdict[int, Fold](Fold), list[tuple[int, Held]]()
         for number, record in self._changes():
@@ -356,7 +336,6 @@ class RegistryIndex:
         return ((number, each) for number, each in enumerate(self.log.records, start=1) if isinstance(each, Held))
 
     def _records_of(self, record: Held) -> bytes:
-        """Return the records that the node of a change took."""
         for number, each in self._changes():
             if (each.spend, each.node, each.action) == (record.spend, record.node, "taken"):
                 return checked_body(self.log, number, each)

@@ -1,12 +1,8 @@
 """The changes of a stream's records, in the ledger's own file and in one transaction with its records.
 
-Records are identified by keyed hashes of their ids. A table next to the log has one row per change and the log its
-SHA-256, so the ledger detects an edit or an older copy. ``registry_index`` has the state that all changes lead to. The
-module holds no moments; ``contrib.streams.record_registry`` decides which changes are allowed.
-
-A record registry is a table next to the ledger's log, so a million records do not make a chain of a million entries.
-The log holds one entry per change with the digest of its rows; the rows are in the same file, so both are one
-transaction, and the ledger's head exposes an older copy. The ledger itself reads no row.
+The log holds one entry per change with the SHA-256 of its rows; the rows are in a table of the same file. So the ledger
+detects an edit or an older copy, and a million records make no chain of a million entries. Records are identified by
+keyed hashes; no moments are stored.
 """
 
 from __future__ import annotations
@@ -34,10 +30,10 @@ class Register:
     """The recorded state of the nodes of one stream.
 
     Attributes:
-        ends: by node, its last recorded action: ``"taken"``, ``"left"``, ``"returned"`` or ``"lost"``.
-        uploads: by node, the digest of its upload.
-        check: the check value of the party's secret; empty before the first change.
-        rule: the rule by which ids of persons are read (``person_ids.RULE``); 1 where an earlier version opened it.
+        ends: last action by node: ``"taken"``, ``"left"``, ``"returned"`` or ``"lost"``.
+        uploads: digest of each node's upload.
+        check: check value of the party's secret; empty before the first change.
+        rule: rule for ids of persons (``person_ids.RULE``); 1 where an earlier version opened it.
     """
 
     ends: dict[int, RegistryAction] = field(default_factory=dict)
@@ -47,7 +43,7 @@ class Register:
 
     @classmethod
     def of(cls, log: Log, spend: int) -> Register:
-        """Return the nodes of the stream that record number ``spend`` allowed.
+        """Return the nodes of the stream allowed by record number ``spend``.
 
         Raises:
             LedgerError: a change was edited.
@@ -68,11 +64,7 @@ class Register:
 
 @dataclass(frozen=True)
 class View:
-    """The recorded state of one stream, in an open ledger.
-
-    Attributes:
-        log: the open ledger's.
-    """
+    """The recorded state of one stream, in an open ledger."""
 
     log: Log
     entry: Spend
@@ -85,10 +77,10 @@ class View:
 
     @property
     def marks(self) -> dict[bytes, bytes]:
-        """The keyed hash of the rows with which each person entered, by key of the person; read from the chain.
+        """Keyed hash of each person's entering rows, by the person's key; read from the chain.
 
         Raises:
-            LedgerError: one was edited.
+            LedgerError: a mark was edited.
         """
         digests: dict[bytes, bytes] = {}
         for number, record in enumerate(self.log.records, start=1):
@@ -100,12 +92,7 @@ class View:
 
 @dataclass(frozen=True)
 class RegistryLog:
-    """The part of a ledger's file that is about one stream's records.
-
-    Args:
-        ledger: the party's own.
-        entry: the stream's spend.
-    """
+    """The part of a ledger's file about one stream's records."""
 
     ledger: Ledger
     entry: Spend
@@ -120,8 +107,7 @@ class RegistryLog:
             return view.register
 
     def carried(self, node: int) -> list[bytes]:
-        """Return the keys of the records that a node's vector holds, added and subtracted; none where it has not
-        started.
+        """Return the keys of the records that a node's vector adds or subtracts; none before it starts.
 
         Raises:
             LedgerError: as for :meth:`register`.
@@ -151,10 +137,10 @@ class RegistryLog:
 
     @contextmanager
     def changing(self) -> Iterator[Changes]:
-        """Yield one exclusive transaction: read the recorded state, and write changes; all of them count, or none.
+        """Yield one exclusive transaction, in which all changes count or none.
 
         Raises:
-            LedgerError: as for :meth:`register`, or the disk failed. Nothing may be drawn or sent then.
+            LedgerError: as for :meth:`register`, or the disk failed. No noise may be sampled and nothing sent.
         """
         with writing(Path(self.ledger.path), self.ledger.timeout, expected=self.ledger.expected) as log:
             changes = Changes(log, self._stored(log), RegistryIndex.writing(log), self.ledger.stamp())
@@ -176,19 +162,19 @@ class Changes(View):
     at: str
 
     def open(self, check: bytes, rule: int) -> None:
-        """Record the check value of the party's secret, and the rule of ids if it is a later one than the first."""
+        """Record the check value of the party's secret, and the rule of ids if it is not the first."""
         self._write("opened", check + bytes([rule] if rule > 1 else []))
 
     def move(self, state: Literal["entered", "gone"], keys: Iterable[bytes]) -> None:
-        """Record that these records are in from here on, or gone."""
+        """Record that these records are in, or gone, from now on."""
         self._write(state, b"".join(keys))
 
     def mark(self, marks: Mapping[bytes, bytes]) -> None:
-        """Record the keyed hashes of the rows with which persons enter, by their keys."""
+        """Record the keyed hashes of entering persons' rows, by person key."""
         self._write("rows", b"".join(key + mark for key, mark in marks.items()))
 
     def take(self, node: int, sends: Sequence[Send]) -> None:
-        """Start a node with these records in it; the mark and the records are written together.
+        """Start a node; its mark and its records are written together.
 
         Raises:
             LedgerError: the node has started before, or the stream has no such node.
@@ -202,7 +188,7 @@ class Changes(View):
         self._write("left", upload, node)
 
     def end(self, node: int, how: Literal["returned", "lost"]) -> None:
-        """Record that a node's records are in no sum: by proof (``"returned"``), or as far as the party knows."""
+        """Record that a node's records are in no sum, by proof (``"returned"``) or as far as the party knows."""
         self._write(how, b"", node)
 
     def _write(self, action: RegistryAction, body: bytes, node: int = _NO_NODE) -> None:
