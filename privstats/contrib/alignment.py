@@ -1,12 +1,8 @@
-"""Masked SLOT-Align: one sum of client Gaussians, a few more sums to their barycentre, and the transport map.
+"""Masked SLOT-Align: one sum of client Gaussians, further sums to their barycentre, and the transport map.
 
-The course maps clients of different domains to a common Gaussian before an ordinary release (docs/alignment.md explains
-when that helps). It fixes the plans, their order, and the clients that must be in all of them; ``kinds.gaussians`` has
-the sums and ``transforms.transport`` the map.
-
-Which list a client signs is an argument of its machine. The rule that all sums of an alignment are over the same
-clients must hold where shares leave, not where a course is followed: a server can invent releases, but it cannot
-erase what a client has signed. The list is in the plan too, so that honest parties agree on it before they start.
+The course maps clients of different domains to a common Gaussian before an ordinary release (docs/alignment.md). Each
+plan lists the clients that must be in all sums. Clients sign that list, so a server cannot change the list between
+sums.
 """
 
 from __future__ import annotations
@@ -40,15 +36,14 @@ _STEPS = get_args(Step)
 
 @dataclass(frozen=True)
 class Alignment(Planned):
-    """A first sum of ``(n, sum x, n Sigma)`` and T rounds, each at the reference that follows from the sums before it.
+    """A first sum of ``(n, sum x, n Sigma)`` and T rounds, each at the reference computed from earlier sums.
 
     Without noise all sums are over the *same* clients: a client that vanishes ends the alignment, and the reference
-    reached so far is used. Under a promise a round that ends without a sum changes nothing but the count. Two rounds of
-    the better step are near the end of the published iteration, which takes 10 to 20.
+    reached so far is used. Under a promise a round that ends without a sum changes nothing but the count.
 
-    When (docs/alignment.md): clients that each hold one domain, with different label mixes, judged on the complete
-    domain. Judged on the client's own mix it costs accuracy, the more the more label mixes differ, and with several
-    clients a domain it gains next to nothing anywhere. ``WithinSchema`` and ``heads.Personal`` are for the own mix.
+    Use it for clients that each hold one domain, with different label mixes, judged on the complete domain. Judged on
+    the client's own mix it costs accuracy (``WithinSchema`` and ``heads.Personal`` are for that), and with several
+    clients a domain it gains next to nothing (docs/alignment.md).
 
     Guarantee:
         With a ``Privacy`` of unit client and a ``client_clip``, all T + 1 sums together are mu-GDP with :attr:`mu`, for
@@ -64,7 +59,7 @@ class Alignment(Planned):
         promise: the owners' promise for all sums together, for files and audits; as in ``Rounds``.
 
     Raises:
-        PlanError: another plan, another step, or a promise that the sums do not keep.
+        PlanError: another plan or step, or a promise below the sums' cost.
 
     Example:
         >>> schema = ps.GaussianSchema(2, clip_norm=8.0, shrinkage=0.1, rounds=1)
@@ -91,11 +86,10 @@ class Alignment(Planned):
 
     @classmethod
     def within(cls, whole: Plan, *, step: Step = "alvarez-esteban") -> Alignment:
-        """Return the course that keeps a plan's promise in total; of a plan without DP, the course of that plan.
+        """Return the course whose sums together meet a plan's promise; without DP, that plan's course.
 
         Args:
-            whole: the plan of the first sum but for its epsilon: its promise is what all sums may spend together, in
-                equal parts of mu^2.
+            whole: the first sum's plan, whose promise all sums share in equal parts of mu^2.
             step: as for the class.
 
         Raises:
@@ -143,7 +137,7 @@ class Alignment(Planned):
         return replace(self.first, schema=schema, published=published)
 
     def reference(self, releases: Releases) -> Reference:
-        """Return the common mean and covariance that follow from the sums, for :meth:`Reference.transport`.
+        """Return the common mean and covariance of the sums, for :meth:`Reference.transport`.
 
         Raises:
             ReleaseError: the first sum is missing.
@@ -160,7 +154,7 @@ class Alignment(Planned):
         return isinstance(self.first.privacy, NoPrivacy)
 
     def _covariance(self, releases: Releases) -> NDArray[np.float64]:
-        """S after these sums; projected back to the cone, which noise may leave."""
+        """Return S updated by these sums, projected back onto the PSD cone that noise may have left."""
         have = [each for each in releases if each is not None]
         self._check(have)
         reference = self._admitted(have[0].moments.V / max(have[0].moments.N, 1.0))
@@ -227,22 +221,22 @@ class Reference:
         return Published.of({"mean": self.mean, "S": self.covariance})
 
     def transport(self, strength: float = 0.4) -> Transport:
-        """Return the transform that a second plan names: the same for all clients, and not yet bound to any.
+        """Return the transform that a second plan names: equal for all clients, and not yet bound to any.
 
         Args:
-            strength: tau, 0 (stay) to 1 (all the way); the paper takes .4.
+            strength: tau, 0 (stay) to 1 (all the way); .4 in the paper.
         """
         return Transport(self.schema.features, self.published.sha256, strength)
 
     def local(self, transform: Transport, X: Any) -> Transport:
-        """Return the transform for one client: from its own Gaussian to the reference.
+        """Return one client's transform, from its own Gaussian to the reference.
 
-        It equals the plan's, so that ``replace(plan.schema, transform=(local,))`` measures under the plan's schema; the
-        values that it derives from the client's records stay in memory and are never saved.
+        It equals the plan's, so that ``replace(plan.schema, transform=(local,))`` measures under the plan's schema.
+        Values derived from the client's records stay in memory and are never saved.
 
         Args:
             transform: of the second plan.
-            X: the client's records, as the first plan's schema takes them.
+            X: the client's records, as the first plan's schema accepts them.
 
         Raises:
             PlanError: the transform is to another reference.
@@ -265,8 +259,9 @@ def next_reference(reference: Array, mean: Array, step: Step) -> Array:
     Args:
         reference: S, ``(d, d)``.
         mean: M.
-        step: ``"published"``, ``S <- M`` (SLOT-Align), or ``"alvarez-esteban"``, ``S <- S^-1/2 M^2 S^-1/2`` (Alvarez-
-            Esteban et al. 2016): exact in one step where all covariances commute, and the objective never rises.
+        step: ``"published"``, ``S <- M`` (SLOT-Align), or ``"alvarez-esteban"``, ``S <- S^-1/2 M^2 S^-1/2``
+            (Alvarez-Esteban et al. 2016): exact in one step where all covariances commute, and the objective never
+            rises.
 
     Example:
         >>> from privstats.contrib import alignment
@@ -316,9 +311,8 @@ def transport(source: Array, target: Array) -> Array:
 def distance(one: Array, other: Array) -> float:
     """Return the Wasserstein-2 distance between two centred Gaussians, ``||S^1/2 - T^1/2 U||`` in the Frobenius norm.
 
-    U is the rotation that brings the roots closest together: the polar factor of ``T^1/2 S^1/2`` (Bhatia, Jain, Lim
-    2019, theorem 1). The textbook form subtracts traces and takes a root of what is left, so rounding of size eps in
-    the traces is an error of sqrt(eps) in a small distance; here it stays one of eps.
+    U, the polar factor of ``T^1/2 S^1/2``, rotates the roots closest together (Bhatia, Jain, Lim 2019, theorem 1). The
+    textbook trace form turns a rounding error eps into sqrt(eps) at small distances; this form does not.
 
     Example:
         >>> from privstats.contrib import alignment

@@ -1,8 +1,7 @@
-"""Synthetic records: the Gaussian classes that moments describe, samples of them, and training on those.
+"""Synthetic records: the Gaussian classes that moments describe, samples of them, and softmax training on those.
 
-Every sample is drawn from released moments, so none is private data. ``World`` goes from evidence to whitened means and
-covariances in a Fisher subspace, to samples, deterministic under a seed, and back to features. ``converge`` fits a
-softmax model on them by torch until it has converged; L-BFGS draws nothing.
+Every sample comes from released moments, so none is private data. Samples are deterministic under a seed; training uses
+L-BFGS, which is not random.
 """
 
 from __future__ import annotations
@@ -42,8 +41,7 @@ class Samples:
 
 
 def draw(means: Array, values: Array, vectors: Array, per_class: int, dispersion: float, seed: int) -> Samples:
-    """Return the samples of ``N(mu_c, dispersion^2 V_c diag(values_c) V_c^T)``, the same for the same seed on every
-    device.
+    """Return samples of ``N(mu_c, dispersion^2 V_c diag(values_c) V_c^T)``, equal for one seed on every device.
 
     Args:
         means: ``(C, d)``.
@@ -64,12 +62,12 @@ def draw(means: Array, values: Array, vectors: Array, per_class: int, dispersion
 
 @dataclass(frozen=True)
 class World:
-    """The Gaussian classes that synthetic records come from, in coordinates that whiten the pooled covariance.
+    """The Gaussian classes of synthetic records, in coordinates that whiten the pooled covariance.
 
     Attributes:
         centres: class means as features, ``(C, d)``.
         means: whitened means, ``(C, d)``.
-        covariances: class covariances; ``covariances.basis`` leads from features to whitened coordinates.
+        covariances: class covariances; ``covariances.basis`` whitens features.
         directions: orthonormal, ``(d, k)``; from whitened coordinates to the subspace.
         prior: log priors, ``(C,)``.
         origin: subtracted from features first, ``(d,)``.
@@ -125,14 +123,13 @@ class World:
         return np.asarray(self.means @ self.directions)
 
     def samples(self, per_class: int, dispersion: float, seed: int) -> Samples:
-        """Whitened samples of every class; arguments as in ``draw``."""
+        """Return whitened samples of every class; arguments as in ``draw``."""
         return draw(self.means, self.covariances.values, self.covariances.vectors, per_class, dispersion, seed)
 
     def dispersion(self, wanted: Literal["auto"] | float, seed: int) -> float:
-        """Return tau: the given one, or the smallest at which classes overlap enough to show a boundary.
+        """Return tau as passed; for ``"auto"``, the smallest at which classes overlap enough to show a boundary.
 
-        Where samples of different classes never mix, a softmax model can only guess the boundary; the smallest
-        dispersion at which the nearest mean is right for at most 90 % of samples places it.
+        Enough overlap means that the nearest mean is right for at most 90 % of samples.
         """
         if wanted != "auto":
             return float(wanted)
@@ -151,8 +148,8 @@ class Convergence:
 
     Attributes:
         rounds: rounds of ten L-BFGS iterations.
-        loss: least validation loss.
-        converged: whether the validation loss stopped falling, rather than the rounds running out.
+        loss: minimum validation loss.
+        converged: whether the validation loss stopped falling before the rounds ran out.
     """
 
     rounds: int
@@ -161,10 +158,10 @@ class Convergence:
 
 
 def choose_device(torch: Any, device: str) -> Any:
-    """Return the torch device named; ``"auto"`` is CUDA where there is one.
+    """Return the torch device named; ``"auto"`` is CUDA where available.
 
     Raises:
-        DataError: CUDA was asked for and there is none.
+        DataError: CUDA was requested and is not available.
     """
     if device == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
@@ -176,8 +173,8 @@ def choose_device(torch: Any, device: str) -> Any:
 def converge(
     torch: Any, head: Any, parameters: list[torch.Tensor], loss_of: Callable[[Any], torch.Tensor], *samples: Any
 ) -> Convergence:
-    """L-BFGS on the first samples, until the loss on the second has not fallen for the head's ``patience`` rounds; the
-    best parameters are kept.
+    """Run L-BFGS on the first samples until the second's loss stalls for ``patience`` rounds; restore the best
+    parameters.
     """
     train, held_out = samples
     optimiser = torch.optim.LBFGS(

@@ -1,13 +1,8 @@
-"""Tasks on a Dask cluster of one's own: moments of a party's records, and sums of a leader's settled parts.
+"""Tasks on a party's own Dask cluster: moments of its records, or sums of a leader's settled parts.
 
-Each partition of records is measured in place and the moments are added up. This engine masks nothing, so the cluster
-must be the party's own. The result equals ``measure`` of all records and goes to ``session`` in the same way.
-
-A partition's moments are a value, and values are added as a tree. A Dask task that is run again, because its worker
-died, replaces its value; a sum that every finished task adds itself to would count it twice. The tree has one node
-for eight, so no machine holds all parts.
-
-For a leader's parts, a task reads one object of a store, opens the bodies in it and returns one vector of the ring.
+The cluster sees its records: this engine masks nothing. Moments of a partition are a value in a tree of sums, so a
+repeated task replaces its value and no record counts twice. For a leader's parts, a task reads one object of a store,
+opens its bodies and returns one vector of the ring.
 """
 
 from __future__ import annotations
@@ -124,7 +119,7 @@ def measure(
 
 
 def _measured(known: tuple[Schema, Published | None], unreadable: Unreadable, place: int, *part: Any) -> Moments | None:
-    """Return one task: the moments of one partition; None for a bag's partition without a batch."""
+    """Return the moments of one partition; None for a bag's partition without a batch."""
     schema, published = known
     try:
         if len(part) == 2:
@@ -144,7 +139,6 @@ def _added(parts: Sequence[Moments | None]) -> Moments | None:
 
 
 def _batches(X: Any) -> list[Part]:
-    """Return the partitions of a bag, or the delayed batches of a list."""
     if _is_bag(X):
         return [(part,) for part in X.to_delayed()]
     if not isinstance(X, Iterable) or isinstance(X, str | bytes) or _is_collection(X):
@@ -175,7 +169,6 @@ def _pairs(X: Any, y: Any) -> list[Part]:
 
 
 def _aligned(X: Any, y: Any) -> tuple[Any, Any]:
-    """Return X and y split along the records only, ``y`` at the splits of ``X`` if their sizes are known."""
     if X.ndim != 2:
         raise DataError(f"X must have shape (records, features), got {X.ndim} dimensions; reshape it")
     if y.ndim not in (1, 2):
@@ -193,7 +186,6 @@ def _delayed(collection: Any) -> list[Any]:
 
 
 def _computed(total: Any, progress: bool) -> Any:
-    """Return the value of the tree's root, from the current client or the local scheduler."""
     client = _client()
     if client is None:
         if not progress:
@@ -233,8 +225,7 @@ def _is_frame(value: Any) -> bool:
 
 
 def _is_bag(value: Any) -> bool:
-    """Return whether the value has partitions and is neither array nor frame; a delayed value has every attribute, its
-    type few."""
+    """Ask the value's type: a delayed value has every attribute."""
     return _is_collection(value) and _is_cut(value) and not (_is_array(value) or _is_frame(value))
 
 
@@ -243,19 +234,19 @@ def _is_cut(value: Any) -> bool:
 
 
 class PartTasks:
-    """A cluster of the leader's own, for sums of settled parts.
+    """A leader's own cluster, for sums of settled parts.
 
-    A task is a function of one object and of the keys of its bodies, so it may run twice, on two workers, in any order:
-    its result is the same vector. Nothing is hidden in the cluster. It sees what the leader sees: bodies, each uniform
-    to any observer who lacks one helper's streams. Its workers have this version of privstats.
+    A task depends only on one object and its bodies' keys, so it may run twice, on two workers, in any order. Nothing
+    is hidden from the cluster. It sees what the leader sees: bodies, each uniform to any observer who lacks one
+    helper's streams. Its workers must have this version of privstats.
 
     Args:
         scheduler: its address, ``tls://HOST:PORT``; plain ``tcp://`` on this machine only. Certificates are Dask's own
             configuration.
 
     Raises:
-        LocalProtocolError: a plain address that others than this machine may reach.
-        PrivstatsError: nothing answers there.
+        LocalProtocolError: a plain address that other machines may reach.
+        PrivstatsError: no answer at this address.
         MissingExtraError: Dask is not installed.
 
     Example:
@@ -280,7 +271,7 @@ class PartTasks:
         """Return a future of the part's packed sum.
 
         Args:
-            part: the object: bodies as they arrived, one behind the other.
+            part: the object: bodies as they arrived, concatenated.
             ring: of the bodies.
             keys: 44 bytes for each body, in their order: key and nonce.
         """
@@ -288,7 +279,7 @@ class PartTasks:
         return self._client.submit(_part_sum, part, ring.segments, keys, key=name, pure=False)
 
     def close(self) -> None:
-        """Let the cluster go."""
+        """Disconnect from the cluster."""
         self._client.close(timeout=_CONNECT_SECONDS)
 
 

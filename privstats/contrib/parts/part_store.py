@@ -1,9 +1,8 @@
 """Store objects for the sums of settled parts, in any store that fsspec names: a folder, or a bucket.
 
 An object is the bodies of one part as they arrived, ciphertexts for the leader's box key. The store learns their sizes
-and times, as the network did; the keys that open them are never in it. A reader of an object verifies all of its bytes
-under a key that the leader drew for the object while writing it (GMAC, NIST SP 800-38D: a sixteenth of the time of
-SHA-256), and that the store never has.
+and times, as the network did, and never has the keys that open them. A reader verifies all bytes of an object under a
+key that only the leader has (GMAC, NIST SP 800-38D).
 """
 
 from __future__ import annotations
@@ -26,12 +25,12 @@ _KEY_BYTES, _NONCE_BYTES = 32, 12
 
 
 class StoreError(PrivstatsError):
-    """An object cannot be written or read, or is not the one that was written."""
+    """An object that cannot be written or read, or differs from the one written."""
 
 
 @dataclass(frozen=True)
 class StoredPart:
-    """One object.
+    """One object in a store.
 
     Attributes:
         url: its address, which may hold a password.
@@ -47,7 +46,7 @@ class StoredPart:
 
     @property
     def name(self) -> str:
-        """Name in sentences: run and part, without the store's address."""
+        """Run and part, without the store's address."""
         return "/".join(self.url.split("/")[-2:])
 
 
@@ -55,8 +54,8 @@ class PartStore:
     """The objects of one run.
 
     Args:
-        url: the folder that fsspec finds, as ``s3://bucket/folder`` or a path; for this purpose alone.
-        run: the run's name, in hex, which names a folder of its own there.
+        url: a folder for this purpose alone, as fsspec names it: ``s3://bucket/folder`` or a path.
+        run: the run's name, in hex, for its folder there.
 
     Raises:
         MissingExtraError: fsspec is not installed.
@@ -79,7 +78,7 @@ class PartStore:
         self._url = posixpath.join(full if full.startswith("file:") else url, run)
 
     def put(self, number: int, pieces: Iterable[bytes | memoryview]) -> StoredPart:
-        """Write the object of a part, under a name that none had before.
+        """Write the object of a part, under a new name.
 
         Raises:
             StoreError: it cannot be written.
@@ -98,7 +97,7 @@ class PartStore:
             return StoredPart(posixpath.join(self._url, name), size, key, tag.tag)
 
     def remove(self, part: StoredPart) -> None:
-        """Remove an object, if it is there; a store that refuses keeps ciphertexts that soon nothing opens."""
+        """Remove an object if it exists; ignore refusals."""
         with suppress(Exception):
             self._files.rm_file(posixpath.join(self._home, part.name.partition("/")[2]))
 
@@ -112,7 +111,7 @@ def content_of(part: StoredPart) -> bytes:
     """Return all bytes of an object.
 
     Raises:
-        StoreError: it is missing, shorter or longer, or another one than was written; the sentence names it.
+        StoreError: it is missing, of another length, or changed; the message names it.
     """
     with _in_a_sentence(f"object {part.name} cannot be read"):
         files, path = _core().url_to_fs(part.url)
@@ -129,7 +128,7 @@ def content_of(part: StoredPart) -> bytes:
 
 
 def _tagged(key: bytes) -> AEADEncryptionContext:
-    """GCM without a plaintext, of one message under one key."""
+    """Use GCM without a plaintext, for one message under one key."""
     return Cipher(algorithms.AES256(key), modes.GCM(bytes(_NONCE_BYTES))).encryptor()
 
 
@@ -139,7 +138,6 @@ def _core() -> Any:
 
 @contextmanager
 def _in_a_sentence(what: str) -> Iterator[None]:
-    """Yield every error of a store as a sentence: each kind of store has errors of its own."""
     try:
         yield
     except PrivstatsError:

@@ -1,7 +1,6 @@
-"""Estimates from one client's own records given a release: label shares, an offset, a linear adapter, their strength.
+"""Estimates from one client's own records after a release: label shares, an offset, a linear adapter, their strength.
 
-They are functions of single records, hence outside every promise, and must not leave the client. Closed forms for the
-personal head.
+They are functions of single records, hence outside every promise, and must not leave the client.
 """
 
 from __future__ import annotations
@@ -26,13 +25,12 @@ _STEPS, _ENOUGH = 100, 1e-7  # the loss, in nats a record, then moves by less th
 
 
 def label_shares(index: NDArray[np.intp], classes: int) -> Array:
-    """Laplace's estimate of the label probabilities, ``(n_c + 1) / (n + C)``, shape ``(C,)``."""
+    """Return Laplace's estimate of the label probabilities, ``(n_c + 1) / (n + C)``, shape ``(C,)``."""
     return (np.bincount(index, minlength=classes) + 1.0) / (len(index) + classes)
 
 
 def offset(residuals: Array, pull: float) -> Array:
-    """Return the client's shift that the labels do not explain, ``sum(x - m_y) / (n + lambda)`` with ``lambda = pull
-    n``.
+    """Return the client's shift that the labels do not explain, ``sum(x - m_y) / (n + lambda)``, ``lambda = pull n``.
 
     Args:
         residuals: rows less the class mean of their label, ``(n, d)``.
@@ -46,11 +44,11 @@ def offset(residuals: Array, pull: float) -> Array:
 class Adapter:
     """The linear map toward the class means for every pull at once, from one singular value decomposition.
 
-    ``P = (Z'Z + l I)^-1 (Z'T + l I)`` (FedCGS eq. 12 without its task loss, on frozen features) is
-    ``I + V diag(s / (s^2 + l)) U' (T - Z)`` for ``Z = U diag(s) V'``, so the work is with the smaller of n and d.
+    ``P = (Z'Z + l I)^-1 (Z'T + l I)`` (FedCGS eq. 12 without its task loss, on frozen features) is ``I + V diag(s /
+    (s^2 + l)) U' (T - Z)`` for ``Z = U diag(s) V'``.
 
     Attributes:
-        centre: about which the map is linear, ``(d,)``.
+        centre: fixed point of the map, ``(d,)``.
         inward: V, ``(d, r)``.
         values: s, ``(r,)``.
         outward: U' (T - Z), ``(r, d)``.
@@ -69,15 +67,17 @@ class Adapter:
         return cls(centre, right.T, values, left.T @ (targets - rows))
 
     def moved(self, rows: Array, pull: float) -> Array:
-        """``centre + (rows - centre) P`` at one pull, shape as ``rows``."""
+        """Return ``centre + (rows - centre) P`` at one pull."""
         return rows + ((rows - self.centre) @ self.inward * self._gains(pull)) @ self.outward
 
     def matrix(self, pull: float) -> Array:
-        """P at one pull, ``(d, d)``."""
+        """Return P at one pull, ``(d, d)``."""
         return np.eye(len(self.centre)) + (self.inward * self._gains(pull)) @ self.outward
 
     def _gains(self, pull: float) -> Array:
-        """``s / (s^2 + l)``; l is ``pull`` times the mean eigenvalue of Z'Z, so that 1 halves an average direction."""
+        """Return ``s / (s^2 + l)``; l is ``pull`` times the mean eigenvalue of Z'Z, so that 1 halves an average
+        direction.
+        """
         ridge = pull * float(np.square(self.values).sum()) / len(self.centre)
         bottom = np.square(self.values) + ridge
         return np.where(bottom > 0, self.values / np.where(bottom > 0, bottom, 1.0), 0.0)
@@ -85,16 +85,15 @@ class Adapter:
 
 @dataclass(frozen=True)
 class TrainedAdapter:
-    """The linear map that minimises all of FedCGS eq. 12: its task loss together with the distance to the class means.
+    """The linear map that minimises all of FedCGS eq. 12: its task loss plus the distance to the class means.
 
-    Over maps P it minimises the mean of ``-log softmax(W f(x) + b)_y + lambda |f(x) - m_y|^2 / s^2`` and adds
-    ``lambda pull |P - I|^2``; ``f(x) = c + (x - c) P``, s^2 is the mean square of the entries of ``x - c``, so lambda
-    means the same on every scale, and the last term is :class:`Adapter`'s. Convex, for scores are linear in P. The best
-    P - I has its columns in the span of the rows, so the work is with the smaller of n and d.
+    P minimises the mean of ``-log softmax(W f(x) + b)_y + lambda |f(x) - m_y|^2 / s^2`` plus ``lambda pull |P - I|^2``.
+    Here ``f(x) = c + (x - c) P``, and s^2 is the mean square of the entries of ``x - c``, so that lambda does not
+    depend on the scale. The problem is convex, and the columns of the best P - I are in the span of the rows.
 
     Attributes:
         start: the closed form on the same rows.
-        rows, means: the client's rows and the class means of their labels, ``(n, d)``.
+        rows, means: rows and their labels' class means, ``(n, d)``.
         index: their classes, ``(n,)``.
         coef, intercept: of the scores, ``(C, d)`` and ``(C,)``.
         attraction: lambda.
@@ -110,16 +109,16 @@ class TrainedAdapter:
 
     @property
     def centre(self) -> Array:
-        """About which the map is linear, ``(d,)``."""
+        """Fixed point of the map, ``(d,)``."""
         return self.start.centre
 
     def moved(self, rows: Array, pull: float) -> Array:
-        """``centre + (rows - centre) P`` at one pull, shape as ``rows``."""
+        """Return ``centre + (rows - centre) P`` at one pull."""
         moved: Array = self.centre + (rows - self.centre) @ self.matrix(pull)
         return moved
 
     def matrix(self, pull: float) -> Array:
-        """P at one pull, ``(d, d)``, by L-BFGS from the closed form."""
+        """Return P at one pull, ``(d, d)``, by L-BFGS from the closed form."""
         if math.isinf(pull) or not self.start.values.any():
             return np.eye(len(self.centre))
         inward = self.start.inward
@@ -133,12 +132,11 @@ class TrainedAdapter:
 
     @cached_property
     def _inner(self) -> Array:
-        """Rows in the coordinates of their span, ``(n, r)``."""
         inner: Array = (self.rows - self.centre) @ self.start.inward
         return inner
 
     def _loss(self, flat: Array, pull: float) -> tuple[float, Array]:
-        """Eq. 12 and its gradient at ``P = I + inward M``, M flattened."""
+        """Return eq. 12 and its gradient at ``P = I + inward M``, M flattened."""
         inner = self._inner
         M, n = flat.reshape(inner.shape[1], -1), len(self.rows)
         square = float(np.square(self.start.values).sum()) / (n * len(self.centre))
@@ -158,13 +156,13 @@ def choose_pull(
 ) -> float:
     """Return the strongest of :data:`PULLS` that folds cannot distinguish from the best.
 
-    Five folds, the classes spread evenly over them and no randomness. A weaker pull must beat a stronger one by more
-    than one standard error of the paired difference, so that few records change little.
+    Five folds are stratified by class, without randomness. A weaker pull must beat a stronger one by more than one
+    standard error of the paired difference, so that few records change little.
 
     Args:
         index: class of every record, ``(n,)``.
-        judge: from the places of training and of held-out records to the log-probability of each held-out label, one
-            array per pull.
+        judge: function of training and held-out indices that returns each held-out label's log-probability, one array
+            per pull.
     """
     folds = min(_FOLDS, len(index))
     if folds < 2:

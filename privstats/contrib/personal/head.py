@@ -1,9 +1,6 @@
 """One client's own head: a release's head with the client's label shares, offset and adapter.
 
 The client fits it locally, after the release; none of it may leave the client. It wraps any classification head.
-
-Heads keep class means and probabilities. A personal head needs the release's estimates of the classes, and a head
-file is often all that a client gets.
 """
 
 from __future__ import annotations
@@ -44,8 +41,6 @@ _LEAST_LOG = -700.0  # a probability of 0 stays about 0, and its logarithm finit
 
 
 class _ClassHead(Constraint):
-    """A classification head."""
-
     def admits(self, value: Any) -> bool:
         return isinstance(value, ClassHead)
 
@@ -54,11 +49,11 @@ class _ClassHead(Constraint):
 
 
 class Personal(Classifier):
-    """A head of a release, made one client's own with that client's records.
+    """A release's head, adapted to one client with that client's records.
 
-    When each part helps (docs/alignment.md): ``prior`` wherever clients have different label mixes and are evaluated on
-    their own data; also ``adapter`` where they come from different domains; ``offset`` there too, and always with a
-    release of within-client moments. Evaluated on all clients' data ``prior`` hurts, and ``offset`` may cost a point.
+    ``prior`` helps wherever clients have different label mixes and are evaluated on their own data; ``adapter`` and
+    ``offset`` also where clients come from different domains; ``offset`` always with a release of within-client
+    moments. Evaluated on all clients' data ``prior`` hurts, and ``offset`` may cost a point (docs/alignment.md).
 
     Guarantee:
         None, on purpose. The release inside is as private as its plan states. The prior is the exact counts of the
@@ -67,18 +62,16 @@ class Personal(Classifier):
 
     Args:
         head: a head that was fitted on a release; it is not changed.
-        prior: weigh classes by the client's own label shares, Laplace's ``(n_c + 1) / (n + C)``, in place of those in
-            the head.
+        prior: weigh classes by the client's own label shares, Laplace's ``(n_c + 1) / (n + C)``, replacing the head's.
         offset: subtract ``sum(x - m_y) / (n + lambda)``, the client's shift that its labels do not explain; m are the
             class means of the release.
         adapter: ``"linear"`` maps rows toward the class means of the release by one matrix in closed form (FedCGS eq.
-            12 without its task loss), ``"trained"`` minimises eq. 12 whole over such matrices, for heads with linear
-            scores, ``"none"`` leaves them.
-        attraction: lambda of eq. 12, of ``"trained"`` alone: how much the distance to the class means counts relative
-            to the cross entropy.
+            12 without its task loss); ``"trained"`` minimises all of eq. 12 over such matrices, for heads with linear
+            scores; ``"none"`` maps nothing.
+        attraction: lambda of eq. 12, for ``"trained"`` alone: weight of the distance to the class means relative to the
+            cross entropy.
         pull: how strongly offset and adapter are pulled back to the release: a number (1 halves them), or ``"cv"``:
-            five folds of the client's records choose for each, and the release stays as it is unless a change is proved
-            better.
+            five folds of the client's records choose for each, and the release stays unless a change is proved better.
 
     Attributes:
         classes_: labels, ``(C,)``, those of ``head``.
@@ -86,7 +79,7 @@ class Personal(Classifier):
         shift_: the offset, ``(d,)``, or None.
         centre_, matrix_: the adapter is ``centre + (x - centre) matrix``, ``(d,)`` and ``(d, d)``, or None.
         pulls_: the pulls used, by name.
-        provenance_: exact; that of the release inside is ``head.provenance_``.
+        provenance_: exact; the release's is ``head.provenance_``.
 
     Example:
         >>> X, y = np.array([[0.0, 0.0], [0.0, 0.2], [1.0, 0.0], [1.0, 0.2]] * 5), np.array([0, 0, 1, 1] * 5)
@@ -130,12 +123,12 @@ class Personal(Classifier):
         self.pull = pull
 
     def __sklearn_clone__(self) -> Self:
-        """An unfitted copy around the same fitted head: ``fit`` here fits the client's part alone."""
+        """Return an unfitted copy around the same fitted head."""
         return type(self)(**self.get_params(deep=False))
 
     @property
     def n_features_in_(self) -> int:
-        """Columns that ``predict`` takes: those of the head inside."""
+        """Number of columns that ``predict`` accepts."""
         return int(self._known("n_features_in_"))
 
     @property
@@ -152,12 +145,12 @@ class Personal(Classifier):
         """Fit the client's part on the client's records.
 
         Args:
-            X: features, shape ``(n, inputs)``, as ``head.predict`` takes them; at least one record.
-            y: labels, ``(n,)``, out of ``head.classes_``.
+            X: features, shape ``(n, inputs)``, as ``head.predict`` accepts them; at least one record.
+            y: labels, ``(n,)``, from ``head.classes_``.
 
         Raises:
             HeadError: a parameter out of its bounds, or a head that is not fitted or has no class means.
-            DataError: no record, not one label per record, or a label that the head does not know.
+            DataError: no record, not one label per record, or a label unknown to the head.
         """
         check_parameters(self, self.bounds)
         _require_known(self.head)
@@ -180,10 +173,10 @@ class Personal(Classifier):
         return self
 
     def save(self, path: PathLike, signer: Signer | None = None) -> None:
-        """Write the personal head whole, with :data:`NOTE` in it; an existing file is replaced atomically.
+        """Write the personal head, with :data:`NOTE` in it; an existing file is replaced atomically.
 
         Args:
-            path: where to; keep it where the records are, for it is a function of them.
+            path: a file stored where the records are: it is a function of them.
             signer: an Ed25519 private key, or its 32 bytes.
 
         Raises:
@@ -212,7 +205,7 @@ class Personal(Classifier):
         """Read a personal head that :meth:`save` wrote; it predicts as the saved one.
 
         Raises:
-            HeadError: not such a file, corrupt, from another version or wrongly signed; or ``signed_by`` is no key.
+            HeadError: no such file, a corrupt, foreign-version or wrongly signed one, or ``signed_by`` is no key.
         """
         return FORMAT.read(path, signed_by)
 
@@ -263,13 +256,13 @@ class Personal(Classifier):
         return [self._held_out(candidate, index, train, held) for candidate in candidates]
 
     def _held_out(self, rows: Array, index: NDArray[np.intp], train: NDArray[np.intp], held: NDArray[np.intp]) -> Array:
-        """Return the log-probability of every held-out label, with the prior of the training records."""
+        """Return each held-out label's log-probability, with the prior of the training records."""
         logs = self._log_probabilities(_logs(self.head, rows) + self._log_ratio(index[train]))
         return logs[np.arange(len(held)), index[held]]
 
 
 def with_local_transform(head: ClassHead, own: Transform) -> ClassHead:
-    """Return a head of a release behind a transport for one client: the same rule behind that client's own map.
+    """Return a release's head behind a transport, with one client's own map in place of the plan's.
 
     Args:
         head: fitted on a release; its plan names the transport.
@@ -302,8 +295,6 @@ def with_local_transform(head: ClassHead, own: Transform) -> ClassHead:
 
 
 class _Manifest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """The JSON part of a personal head's file."""
-
     note: str
     prior: bool
     offset: bool
@@ -353,7 +344,9 @@ FORMAT = Format[Personal](
 
 
 def _check_tensors(personal: Personal, tensors: dict[str, NDArray[Any]]) -> None:
-    """ValueError unless the tensors are exactly those that the parameters ask for, finite float64 of their shapes."""
+    """Raise ValueError unless the tensors are exactly those that the parameters require, finite float64 of their
+    shapes.
+    """
     classes, features = personal.head.prototypes_.shape
     shapes: dict[str, tuple[int, ...]] = {"log_ratio": (classes,)}
     if personal.offset:
@@ -390,5 +383,4 @@ def _indices(head: ClassHead, y: Any, records: int) -> NDArray[np.intp]:
 
 
 def _logs(head: ClassHead, rows: Array) -> Array:
-    """Return the log-probabilities of a head for rows behind its public map, finite."""
     return np.maximum(head._log_probabilities(head.rule_.scores(rows)), _LEAST_LOG)

@@ -1,8 +1,4 @@
-"""Claims that the reports of a session prove, as frozen values of plain numbers: equal for all parties, and in the
-digest.
-
-A plan derives it from its schema; the machines derive the statement from it.
-"""
+"""Claims that a session's reports prove, as frozen values of plain numbers: equal for all parties, and in the digest."""
 
 from __future__ import annotations
 
@@ -41,12 +37,12 @@ class Claim:
 
     Args:
         sums: the kind of the sums.
-        sizes: its numbers, as for the statement of this kind: classes and features; features, targets and
-            folds; cells of each table; entries of each statistic.
-        unit: wire steps of one record in every statistic, 4**f; in tables of one record, or of one grid step.
+        sizes: the statement's numbers: classes and features; features, targets and folds; cells of each table; or
+            entries of each statistic.
+        unit: wire steps of one record in every statistic, 4**f; in tables, of one record or one grid step.
         most_records: n; in tables, in these units.
         grid_bits: f; 0 in tables.
-        counters: in norms, the places of entries between 0 and n records.
+        counters: in norms, indices of entries between 0 and n records.
         clipped: the plan clips clients.
 
     Example:
@@ -65,14 +61,14 @@ class Claim:
 
     @property
     def stated(self) -> tuple[object, ...]:
-        """Values that represent the claim in a digest: its fields, and the numbers that follow from them."""
+        """Values that represent the claim in a digest: its fields, and numbers derived from them."""
         statement = statement_of(self)
         fields = (self.sums, self.sizes, self.unit, self.most_records, self.grid_bits, self.counters, self.clipped)
         return (_VERSION, statement.name, *fields, statement.signed, statement.bits, statement.ends)
 
     @property
     def statement(self) -> Statement:
-        """Statement about a vector that the claim names."""
+        """The statement that the claim names."""
         return statement_of(self)
 
     @property
@@ -82,17 +78,17 @@ class Claim:
 
     @property
     def upload_bytes(self) -> int:
-        """Size of the leader's share with its blind."""
+        """Bytes of the leader's share with its blind."""
         return BLIND_BYTES + _WORD * self.statement.ends[-1]
 
     @property
     def answer_bytes(self) -> int:
-        """Size of a helper's answer to one report's proof."""
+        """Bytes of a helper's answer to one report's proof."""
         return _WORD * answer_size(self.statement)
 
     @property
     def tolerance(self) -> float:
-        """The records, beyond ``most_records``, that a liar's sums may be worth, because the grid is coarse."""
+        """Records beyond ``most_records`` that a liar's sums may be worth, because the grid is coarse."""
         return self.statement.tolerance / self.unit
 
     def group(self, schema: Schema, layout: Layout) -> Prime:
@@ -105,7 +101,7 @@ class Claim:
     def headroom(
         self, rooms: tuple[Headroom, ...], group: Prime, clients: int, tail: Callable[[Segment], float]
     ) -> tuple[Headroom, ...]:
-        """Return the room of every segment in the group: its 61 bits, less those of its factor.
+        """Return every segment's room in the group: its 61 bits, less those of its factor.
 
         Raises:
             PlanError: the sum of all clients that pass, honest or not, with the noise could pass half of the field.
@@ -132,10 +128,10 @@ class Claim:
         return FieldStreams(group, self.statement, helpers, context)
 
     def check_vector(self, vector: RingVector) -> None:
-        """Refuse a vector that a client's report could not prove, in whole numbers and before anything is sent.
+        """Refuse, in integers and before anything is sent, a vector that a report could not prove.
 
         Raises:
-            DataError: it does not keep the statement.
+            DataError: the vector does not meet the statement.
         """
         x = lift(np.concatenate(vector.lanes).astype(np.uint64))
         hidden = self.statement.hidden_of(x)
@@ -151,10 +147,10 @@ class Claim:
         return not bad_parts(self.statement, words, blind, Transcript.of(context, sender, commits, parts))
 
     def words(self, column: bytes | memoryview) -> Field:
-        """Little-endian words as elements.
+        """Return little-endian words as elements.
 
         Raises:
-            ValueError: one of them is no element of the field.
+            ValueError: a word is no element of the field.
         """
         return words_in(column)
 
@@ -165,7 +161,7 @@ class Claim:
 
 @lru_cache(maxsize=8)
 def statement_of(claim: Claim) -> Statement:
-    """Return the statement that a claim names, the same for all parties.
+    """Return the statement that a claim names.
 
     Raises:
         PlanError: the field has no room for that number of records.

@@ -1,4 +1,4 @@
-"""The statement for tables of counts: whole numbers of records, none below zero, at most n in every table. Exact."""
+"""The exact statement for tables of counts: integers, none below zero, at most n records in every table."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ class Counts(Statement):
     """Counts by their bits: no witness and no tests.
 
     Args:
-        tables: cells of each table, which follow each other in x; a record is in one cell of each.
-        unit: wire steps of one record; of one grid step where the plan shrinks whole clients.
+        tables: cells of each table, concatenated in x; a record is in one cell of each.
+        unit: wire steps of one record; of one grid step where the plan clips clients.
         most_records: n, in these units.
     """
 
@@ -41,13 +41,13 @@ class Counts(Statement):
 
     @cached_property
     def slacks(self) -> tuple[Slack, ...]:  # type: ignore[override]
-        """Every count, and what is left of n in every table."""
+        """Every count, and n minus every table's total."""
         width = self.most_records.bit_length()
         cell, remaining = Slack("count", 0, width), Slack("records", self.most_records, width)
         return (*[cell] * self.size, *[remaining] * len(self.tables))
 
     def tested(self, x: Field, w: Field) -> Field:  # noqa: ARG002
-        """Nothing."""
+        """Return no entries."""
         return x[:0]
 
     def relations(self, x: Field, w: Field, products: Sequence[Field]) -> Field:  # noqa: ARG002
@@ -57,7 +57,7 @@ class Counts(Statement):
         return np.concatenate([counts, np.array(sums, np.uint64)])
 
     def witness(self, x: Integers, hidden: Integers, coins: Coins) -> Integers:  # noqa: ARG002
-        """Nothing, for tables that keep the statement."""
+        """Return no entries, for tables that meet the statement."""
         if x.shape != (self.size,) or hidden.size:
             raise DataError(f"the statement is about {self.size} counts and no hidden entry")
         tables = np.split(x, np.cumsum(self.tables)[:-1])

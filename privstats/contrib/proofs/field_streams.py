@@ -1,7 +1,7 @@
-"""The masking scheme of reports that carry a proof: shares of a whole report, of which only the vector is summed.
+"""The masking scheme of reports that carry a proof: shares of a complete report, of which only the vector is summed.
 
-A helper's piece is the seed of its share. The leader's body is a blind and its share; the two hashes of parts that the
-client signs fix that share, its commitments fix the others.
+A helper's piece is its share's seed. The leader's body is a blind and its share, fixed by the two hashes that the
+client signs; the client's commitments fix the other shares.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class FieldStreams:
 
     Args:
         group: of the summed vectors.
-        statement: what every report proves.
+        statement: proved by every report.
         helpers: the number of helpers.
         context: the context of the run.
 
@@ -44,10 +44,10 @@ class FieldStreams:
     def cover(self, vector: RingVector, root: bytes | bytearray, sender: int) -> Hidden:
         """Return the report of an honest client, under a secret that depends on its witness too.
 
-        A witness need not be the same on two machines, so a report must not be made twice.
+        A witness may differ between machines, so a report must not be computed twice.
 
         Raises:
-            DataError: the vector does not keep the statement.
+            DataError: the vector does not meet the statement.
         """
         x, context = np.concatenate(vector.lanes).astype(np.uint64), self._context
         hidden = self._statement.hidden_of(lift(x))
@@ -71,17 +71,17 @@ class FieldStreams:
             total.add(self._group.unpack(body[BLIND_BYTES : BLIND_BYTES + self._group.wire_bytes]))
 
     def answer(self, pieces: Iterable[tuple[int, bytes]], out: memoryview) -> None:
-        """The sum of the vectors' shares of these senders."""
+        """Write the sum of the vectors' shares of these senders."""
         total = np.zeros(self._group.size, np.uint64)
         for sender, seed in pieces:
             total = add(total, self._share(sender, seed)[: self._group.size])
         self._group.of(total).pack_into(out)
 
     def uncover(self, total: RingVector, answers: Mapping[int, bytes | memoryview], survivors: int) -> RingVector:  # noqa: ARG002
-        """Return the total and answers, added up.
+        """Return the total plus the answers.
 
         Raises:
-            ValueError: an answer holds a word that is no element of the field; the leader has refused such answers.
+            ValueError: an answer holds a word that is no element of the field.
         """
         for each in answers.values():
             total.add(self._group.unpack(each))

@@ -1,7 +1,7 @@
 """The prover: a client's report that proves a statement, from its entries, a witness and fresh secrets.
 
-Pure: the same arguments give the same bytes, so all randomness must come from a secret that is used with no other
-vector and no other witness. A liar may run this code with other numbers; only the verifier detects that.
+The same arguments produce identical bytes, so all randomness must come from a secret used with no other vector and no
+other witness. Only the verifier detects a liar who runs this code with other numbers.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ class Secrets:
     """The secrets of one report.
 
     Attributes:
-        context, sender: of the run, and the client's index on the roster.
+        context, sender: the run's context, and the client's roster index.
         secret: 32 bytes for this vector, witness, run and sender alone.
-        seeds: 32 bytes for each helper, place 1 first; each expands to that helper's share.
+        seeds: 32 bytes per helper, from index 1; each expands to that helper's share.
     """
 
     context: bytes
@@ -48,8 +48,8 @@ class Proof:
 
     Attributes:
         body: the leader's share: the vector minus the helpers' shares.
-        blind: 32 bytes that travel with the body.
-        transcript: what the client signs.
+        blind: 32 bytes sent with the body.
+        transcript: the part that the client signs.
     """
 
     body: Field
@@ -64,7 +64,7 @@ def prove(statement: Statement, x: Field, witness: Field, secrets: Secrets) -> P
     """Return the report of an honest client.
 
     Raises:
-        DataError: 64 blinds gave no report: entries and witness do not keep the statement.
+        DataError: 64 blinds yielded no report: entries and witness do not meet the statement.
     """
     attempts = (Attempt(statement, x, witness, secrets, number) for number in range(_BLINDS))
     for attempt in attempts:
@@ -79,14 +79,14 @@ def prove(statement: Statement, x: Field, witness: Field, secrets: Secrets) -> P
 
 
 class Attempt:
-    """One try: the first stage under one blind, and what follows from it.
+    """One try: the first stage under one blind, and everything derived from it.
 
     Attributes:
-        x, witness: what is proved, and what proves it.
-        number: of the try; blind and masks follow from it.
+        x, witness: the proved entries, and their witness.
+        number: the try's; blind and masks derive from it.
         products: of the Grams.
-        commits: to the helpers' seeds.
-        vector: the report in the clear; its later stages are zero until :meth:`finished`.
+        commits: commitments to the helpers' seeds.
+        vector: the report in the clear; later stages are zero until :meth:`finished`.
     """
 
     def __init__(self, statement: Statement, x: Field, witness: Field, secrets: Secrets, number: int) -> None:
@@ -114,7 +114,6 @@ class Attempt:
 
     @cached_property
     def _streams(self) -> Field:
-        """Return the sum of the helpers' shares."""
         secrets, size = self._secrets, self.statement.ends[-1]
         out = np.zeros(size, np.uint64)
         for seed in secrets.seeds:
@@ -122,18 +121,17 @@ class Attempt:
         return out
 
     def _stage(self, number: int) -> bytes:
-        """Return the leader's share of a stage, as bytes."""
         start, end = (0, *self.statement.ends)[number : number + 2]
         return subtract(self.vector[start:end], self._streams[start:end]).astype("<u8").tobytes()
 
     @cached_property
     def first_part(self) -> bytes:
-        """The hash of the first stage, which fixes the signs."""
+        """The hash of the first stage."""
         return transcript.first_part(self._secrets.context, self._secrets.sender, self.blind, self._stage(0))
 
     @cached_property
     def first(self) -> bytes:
-        """z_1, from which the signs follow."""
+        """z_1, which determines the signs."""
         secrets = self._secrets
         return transcript.first_challenge(secrets.context, secrets.sender, self.commits, self.first_part)
 
@@ -149,13 +147,13 @@ class Attempt:
 
     @cached_property
     def values(self) -> list[int]:
-        """Values that the slacks must hold: the relations' linear forms and their constants, between -p/2 and p/2."""
+        """Required values of the slacks: relations plus constants, between -p/2 and p/2."""
         forms = self.statement.relations(self.x, self.witness, self.products)
         return [_centred(int(form) + slack.constant) for form, slack in zip(forms, self.statement.slacks, strict=True)]
 
     @property
     def keeps(self) -> bool:
-        """Whether every slack is in its range, which does not depend on the blind."""
+        """Whether every slack is in its range, for any blind."""
         widths = (slack.width for slack in self.statement.slacks)
         return all(0 <= each < 1 << width for each, width in zip(self.values, widths, strict=True))
 
@@ -166,7 +164,7 @@ class Attempt:
         return self.keeps and all(-half <= each < half for each in self.sums)
 
     def finished(self) -> Proof:
-        """Return the report, with the low bits of the sums and the slacks, also if they are out of range."""
+        """Return the report, with the low bits of sums and slacks even if out of range."""
         statement, bits = self.statement, Bits(self.statement.bits)
         shifted = [each + (1 << (bits.count - 1)) for each in self.sums]
         rows = [bits.rows_of(each, bits.count) for each in shifted]
@@ -174,7 +172,7 @@ class Attempt:
         return self.with_bits(np.concatenate(rows))
 
     def with_bits(self, table: Field) -> Proof:
-        """Return the report with these entries in the place of bits, ``(rows, Q)``."""
+        """Return the report with these entries in place of bits, ``(rows, Q)``."""
         statement, bits = self.statement, Bits(self.statement.bits)
         masks = stream(self._key("mask bits"), statement.rows)
         first, second, _ = statement.ends
@@ -188,5 +186,4 @@ class Attempt:
 
 
 def _centred(value: int) -> int:
-    """Return the representative between -p/2 and p/2 of a number modulo p."""
     return (value + P // 2) % P - P // 2

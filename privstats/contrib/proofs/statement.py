@@ -1,9 +1,8 @@
 """The interface of statements for prover and verifier: tests of a size, products, relations with slacks, and lengths.
 
-A statement asserts of the wire entries x and a witness w, both vectors over the field: some of their entries are small
-whole numbers (``tested``), some matrices are products (``grams``), and some linear forms are whole numbers in a range
-(``relations``). Everything but the making of the witness is linear in x, w and the products, and client and members
-call the same code, so their results cannot differ. The lengths that follow are the same for all.
+A statement concerns wire entries x and a witness w over the field: some entries are small integers (``tested``), some
+matrices are products (``grams``), and some linear forms are integers in a range (``relations``). Everything but the
+witness's computation is linear in x, w and the products; client and members run the same code.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ class Slack:
     Attributes:
         name: for people.
         constant: added to the linear form.
-        width: bits; 0 means that the form and the constant cancel.
+        width: bits; 0 means that form and constant cancel.
     """
 
     name: str
@@ -44,7 +43,7 @@ class Gram(ABC):
     Attributes:
         name: for people.
         rows, columns: of X.
-        sent: M, its lower triangle row by row, travels with the report; otherwise it is linear in x and w.
+        sent: M's lower triangle, row by row, is in the report.
     """
 
     name: str
@@ -54,12 +53,12 @@ class Gram(ABC):
 
     @property
     def product_size(self) -> int:
-        """Entries of M that travel."""
+        """Number of M's entries sent."""
         return self.rows * (self.rows + 1) // 2 if self.sent else 0
 
     @abstractmethod
     def product(self, x: Field, w: Field) -> Field:
-        """Return X X' as it travels, from a client's own vectors; nothing where it does not."""
+        """Return the sent part of X X', from a client's own vectors; empty where none is sent."""
 
     @abstractmethod
     def multiply(self, x: Field, w: Field, z: Field) -> Field:
@@ -78,12 +77,12 @@ class Statement(ABC):
     """One statement about a vector of wire entries, and the lengths of the report that proves it.
 
     Attributes:
-        name: of the level, as the plan has it.
-        tests: signed sums that are shown to be small; a false one passes with probability one half (docs: the lemma).
+        name: the plan's name of the level.
+        tests: signed sums shown to be small; a false one passes with probability one half (docs: the lemma).
         size: entries of x, which are summed.
         witness_size: entries of w.
-        tested_size: entries that the tests are over; 0 where there is nothing to test.
-        square: the largest sum of squares of an honest client's tested entries; beta**2.
+        tested_size: entries tested; 0 without tests.
+        square: beta**2, the largest sum of squares of an honest client's tested entries.
         slacks: the relations.
         grams: the matrices.
     """
@@ -99,20 +98,20 @@ class Statement(ABC):
     grams: tuple[Gram, ...]
 
     def hidden_of(self, x: Integers) -> Integers:
-        """Return the part of the statement that no client sends, computed from the entries: nothing by default."""
+        """Return the part of the statement that no client sends, computed from the entries; empty by default."""
         return x[:0]
 
     @abstractmethod
     def witness(self, x: Integers, hidden: Integers, coins: Coins) -> Integers:
-        """Return a witness for an honest client's entries, and for what they hide.
+        """Return a witness for an honest client's entries and their hidden part.
 
         Raises:
-            DataError: there is none: these entries are not admissible, or too coarse for the statement's bound.
+            DataError: none exists: the entries are not admissible, or too coarse for the bound.
         """
 
     @abstractmethod
     def tested(self, x: Field, w: Field) -> Field:
-        """Return the entries that the tests are over, ``(tested_size,)``."""
+        """Return the tested entries, ``(tested_size,)``."""
 
     @abstractmethod
     def relations(self, x: Field, w: Field, products: Sequence[Field]) -> Field:
@@ -120,12 +119,12 @@ class Statement(ABC):
 
     @property
     def signed(self) -> int:
-        """Number of tests: none where nothing is tested."""
+        """Number of tests; 0 where nothing is tested."""
         return self.tests if self.tested_size else 0
 
     @cached_property
     def bits(self) -> int:
-        """Q, the bits of a test, so that tau = 2**(Q - 1) is at least 9.5 beta; of a slack where there are no tests.
+        """Q, the bits of a test, so that tau = 2**(Q - 1) is at least 9.5 beta; without tests, of a slack.
 
         An honest client's sum passes tau with probability at most 2 exp(-9.5**2): the sum of X_i (u_i + u'_i - 1) has
         variance |X|**2 / 2 and is sub-Gaussian with it.
@@ -141,17 +140,17 @@ class Statement(ABC):
 
     @property
     def tolerance(self) -> int:
-        """Wire steps by which a liar's sums may pass what is claimed of them: none where nothing is rounded."""
+        """Wire steps by which a liar's sums may exceed the claim; 0 where nothing is rounded."""
         return 0
 
     @cached_property
     def rows(self) -> int:
-        """Rows of Q bits: one for each test, and for each slack as many as its width needs."""
+        """Number of rows of Q bits, for the tests and then the slacks."""
         return self.signed + sum(-(-slack.width // self.bits) for slack in self.slacks)
 
     @cached_property
     def lengths(self) -> tuple[tuple[int, ...], tuple[int, int], tuple[int]]:
-        """The lengths of the report's parts by stage: x, w and per Gram M, z, Xz, z'z; bits, masks; h."""
+        """Lengths of the report's parts by stage: x, w and per Gram M, z, Xz, z'z; bits, masks; h."""
         grams = (part for g in self.grams for part in (g.product_size, g.columns, g.rows, 1))
         return (self.size, self.witness_size, *grams), (self.rows * self.bits, self.rows), (3 * (self.bits + 1),)
 

@@ -1,7 +1,7 @@
 """Hashes and derivations of a proof: commitments, parts, the coins of the signs and of the bits, the leader's query.
 
 The strings use ``L(p)``, ``H`` and ``KDF`` of ``docs/one_upload.md``. A commitment is to a seed and so to every stage
-of a share; the blind prevents the use of a part to test guesses. Pure functions; used by prover and members.
+of a share; the blind prevents the use of a part to test guesses.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ class Transcript:
 
     Attributes:
         context: the run's.
-        sender: the client's place on the roster.
-        commits: to the seed of every helper, by place.
-        parts: hashes of the first and of the second stage of the leader's share, under a blind.
+        sender: the client's roster index.
+        commits: to each helper's seed, in order.
+        parts: hashes of the first two stages of the leader's share, under a blind.
     """
 
     context: bytes
@@ -45,12 +45,12 @@ class Transcript:
 
     @property
     def first(self) -> bytes:
-        """z_1: fixed once the first stage is; the signs follow from it."""
+        """z_1: fixed by the first stage; the signs derive from it."""
         return first_challenge(self.context, self.sender, self.commits, self.parts[0])
 
     @property
     def second(self) -> bytes:
-        """z_2: fixed once the bits are; gamma follows from it."""
+        """z_2: fixed by the bits; gamma derives from it."""
         return second_challenge(self.first, self.parts[1])
 
 
@@ -65,17 +65,17 @@ def second_part(context: bytes, sender: int, blind: bytes, stage: bytes) -> byte
 
 
 def first_challenge(context: bytes, sender: int, commits: Sequence[bytes], part: bytes) -> bytes:
-    """z_1."""
+    """Return z_1."""
     return labelled("proof-signs", context, index(sender), *commits, part)
 
 
 def second_challenge(first: bytes, part: bytes) -> bytes:
-    """z_2."""
+    """Return z_2."""
     return labelled("proof-bits", first, part)
 
 
 def signs(first: bytes, context: bytes, entries: int) -> bytes:
-    """Return the bits of the signs: ``SIGN_BYTES`` for each entry, b for all entries and then b'."""
+    """Return ``SIGN_BYTES`` of sign bits per entry: b for all entries, then b'."""
     return ctr_keystream(derive(first, "signs", context), bytes(16), SIGN_BYTES * entries)
 
 
@@ -85,7 +85,7 @@ def gamma(second: bytes, context: bytes, rows: int) -> Field:
 
 
 def query(rho: bytes, context: bytes, sender: int, size: int) -> Field:
-    """Return the leader's coins for one report, drawn after the report was fixed."""
+    """Return the leader's coins for one report, sampled after the report was fixed."""
     return stream(derive(rho, f"query/{sender}", context), size)
 
 

@@ -1,8 +1,7 @@
 """Verification by leader and helpers: each member's answer for its share, and the decision on the sum of the answers.
 
-A member needs its share and the client's signed statement; it has no state and draws no randomness. Answers are linear
-in the share, so a lying member shifts the sum and learns nothing from the decision. A report's vector is cut into its
-parts here, and the leader's query derived.
+A member needs its share and the client's signed statement; it has no state and no randomness. Answers are linear in the
+share, so a lying member shifts the sum and learns nothing from the decision.
 """
 
 from __future__ import annotations
@@ -36,10 +35,10 @@ class Report:
     """A report's vector, or a share of one, by its parts.
 
     Attributes:
-        x, w: what is summed, and the witness.
-        grams: by the statement's.
-        bits: ``(rows, Q)``: the tests' first, then the slacks' in the order of the relations.
-        masks: of the rows.
+        x, w: the summed entries, and the witness.
+        grams: one per Gram of the statement.
+        bits: ``(rows, Q)``, the tests' first, then the relations' slacks.
+        masks: one per row.
         quotients: h by its values, ``(3, Q + 1)``.
     """
 
@@ -72,9 +71,9 @@ class Query:
     """The leader's coins for one report.
 
     Attributes:
-        grams: for each, v, which is not 0, and c.
+        grams: nonzero v, and c, per Gram.
         point: t, at least 2 Q + 2.
-        weights: of the relations: the tests' first, then the slacks'.
+        weights: the tests' first, then the slacks'.
     """
 
     grams: tuple[tuple[int, Field], ...]
@@ -83,8 +82,7 @@ class Query:
 
 
 def query_of(statement: Statement, rho: bytes, context: bytes, sender: int) -> Query:
-    """Return the query derived from rho; a v of 0, or a point that would reveal bits, is skipped for the next
-    element."""
+    """Return the query derived from rho, skipping a v of 0 and any point that would reveal bits."""
     rows = [gram.rows for gram in statement.grams]
     relations = statement.signed + len(statement.slacks)
     words = query(rho, context, sender, sum(rows) + len(rows) + 1 + relations + _SPARE)
@@ -99,11 +97,6 @@ def query_of(statement: Statement, rho: bytes, context: bytes, sender: int) -> Q
 
 
 def _first_from(words: Field, at: int, least: int) -> int:
-    """Return the first place from ``at`` on with a word of at least that size.
-
-    Raises:
-        ValueError: there is none, which does not happen to words that were drawn.
-    """
     places = np.flatnonzero(words[at:] >= np.uint64(least))
     if not places.size:
         raise ValueError("a query of words that were not drawn: all of them are near zero")
@@ -111,10 +104,10 @@ def _first_from(words: Field, at: int, least: int) -> int:
 
 
 def bad_parts(statement: Statement, body: Field, blind: bytes, signed: Transcript) -> bool:
-    """Return whether the opened body differs from the one with the parts that the client signed.
+    """Return whether the opened body differs from the parts that the client signed.
 
     Raises:
-        ValueError: a word of the body is no element of the field, or there are too few or too many words.
+        ValueError: a word of the body is no element of the field, or the number of words is wrong.
     """
     first, second, size = statement.ends
     if checked(body).shape != (size,):
@@ -148,7 +141,6 @@ def answer(statement: Statement, share: Field, signed: Transcript, query: Query)
 
 
 def _combined(statement: Statement, report: Report, signed: Transcript, weights: Field) -> int:
-    """Return the linear part of all relations under the query's weights."""
     bits, out, row = Bits(statement.bits), 0, statement.signed
     if row:
         coins = transcript.signs(signed.first, signed.context, statement.tested_size)
@@ -169,7 +161,7 @@ def summed(answers: Iterable[Field]) -> Field:
     """Return the sum of all members' answers.
 
     Raises:
-        ValueError: a word of one is no element.
+        ValueError: a word is no element of the field.
     """
     first, *others = (checked(each) for each in answers)
     for each in others:
@@ -178,12 +170,12 @@ def summed(answers: Iterable[Field]) -> Field:
 
 
 def refusals(statement: Statement, total: Field, signed: Transcript, query: Query) -> tuple[str, ...]:
-    """Return the names of the checks that the sum of all members' answers fails; none for an accepted report.
+    """Return the names of the checks that the sum of all members' answers fails; empty for an accepted report.
 
     Guarantee:
-        A report of a client that does not keep the statement passes with probability at most 2**-128 for each hash that
-        it computed beforehand, and 2**-54 once it has left, if leader and helpers follow the protocol and the query was
-        drawn after the report (docs: the gadgets and the lemma).
+        A report that does not meet the statement passes with probability at most 2**-128 for each hash that the client
+        computed beforehand, and 2**-54 once it has left, if leader and helpers follow the protocol and the query was
+        sampled after the report (docs: the gadgets and the lemma).
     """
     failed, at = [], 0
     for gram in statement.grams:
