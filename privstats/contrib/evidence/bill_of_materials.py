@@ -1,9 +1,8 @@
 """The cryptography that a plan rests on, and the cryptographic bill of materials (CBOM) that lists it.
 
-One row per algorithm that a session uses or that protects a file on a party's disk. TLS is not in it: carriers provide
-it, and no promise rests on it. Security levels are those of the standards that name the algorithms: bits against a
-computer of today, and NIST's category, 1 to 5, against a quantum computer; 0 where the algorithm breaks, None where no
-computer helps or a passphrase decides.
+One row per algorithm of a session or of a party's files; TLS is excluded, because no promise rests on it. Security
+levels are the standards' own: bits against a computer of today, and NIST's category, 1 to 5, against a quantum
+computer; 0 where the algorithm breaks, None where no computer helps or a passphrase decides.
 """
 
 from __future__ import annotations
@@ -33,11 +32,11 @@ class Algorithm:
 
     Attributes:
         name: as its standard has it.
-        primitive: CycloneDX's word for what it is.
-        functions: CycloneDX's words for what is done with it.
-        bits: of security against a computer of today, or None.
+        primitive: its kind, in CycloneDX's terms.
+        functions: its uses, in CycloneDX's terms.
+        bits: security against a computer of today, or None.
         category: NIST's, against a quantum computer; 0 where it breaks, or None.
-        use: what for, as a phrase.
+        use: purpose, as a phrase.
 
     Example:
         >>> from privstats.contrib.evidence.bill_of_materials import algorithms
@@ -98,11 +97,11 @@ def algorithms(plan: Plan) -> tuple[Algorithm, ...]:
 
 
 def cbom(plan: Plan, course: Course | None = None) -> str:
-    """Return the bill as JSON: CycloneDX 1.6, the same bytes for everybody who has the plan and the same versions.
+    """Return the bill as CycloneDX 1.6 JSON; identical bytes for one plan and one set of versions.
 
     Args:
         plan: all sessions use its cryptography.
-        course: that the plan begins, if it does; the bill names it.
+        course: the course that the plan begins, if any; the bill names it.
 
     Raises:
         MissingExtraError: cyclonedx-python-lib is not installed.

@@ -1,8 +1,4 @@
-"""``privstats http demo``: a whole run of devices on this machine: registrar, leader, helper, page, and 200 people.
-
-Everything is what a study uses: the registrar's files, the leader's and the helper's processes as threads, the page
-with its headers, sockets of three loopback origins, and noise of leader and helper.
-"""
+"""``privstats http demo``: a complete run on this machine: registrar, leader, helper, page, and 200 people."""
 
 from __future__ import annotations
 
@@ -56,10 +52,10 @@ class DevicesDemo:
     Attributes:
         release: signed by the leader.
         counts: its histogram with intervals.
-        truth: the exact counts of the answers that Python sent.
+        truth: exact counts of the answers from Python.
         plan: of the study.
         study: the digest that people compare.
-        by_browser: whether the last answer came from a browser.
+        by_browser: the last answer came from a browser.
         seconds: from the first folder to the release.
     """
 
@@ -81,12 +77,12 @@ def run_devices_demo(
     link: Callable[[str], None] = lambda _: None,
     sent: Callable[[], None] = lambda: None,
 ) -> DevicesDemo:
-    """Run it.
+    """Run the demo.
 
     Args:
         place: an empty folder.
         browser: open the last person's link in a browser, and wait for that answer; else it is never sent.
-        entropy: where keys and codes come from.
+        entropy: source of keys and codes.
         seed: fixes the ages.
         link: called with the last person's link.
         sent: called after each answer.
@@ -167,7 +163,6 @@ def _answer(
     ages: np.ndarray[Any, np.dtype[np.int64]],
     sent: Callable[[], None],
 ) -> None:
-    """Let everybody but the last answer, a few at a time."""
     with Dial(address) as dial:
         path = f"/v1/runs/{run.roster.run.hex()}"
         _wait(lambda: dial.ask("GET", path).status == 200, _WAIT_SECONDS, "the panel")
@@ -219,8 +214,6 @@ def _helper(home: Path) -> Iterator[None]:
 
 
 class _PageServer(ThreadingHTTPServer):
-    """The page's host: an origin of its own, with the page and its headers."""
-
     daemon_threads = True
     page: Any = None
 

@@ -1,7 +1,7 @@
-"""A device in Python: it reads a pinned run, seals one report, and sends the same bytes until they are kept.
+"""A device in Python: it reads a pinned run, seals one report, and sends identical bytes until they are stored.
 
-For the demo, for tests, and for devices that run Python. Everything is verified before a secret is drawn: run, plan and
-roster by the pinned digest, the panel by the plan, and each offer's signature over parameters computed here.
+Everything is verified before a secret is generated: run, plan and roster by the pinned digest, the panel by the plan,
+and each offer's signature over parameters computed here.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _TRIES, _PAUSE, _MOST_PAUSE = 30, 1.0, 60.0
 
 
 class RefusedError(LocalProtocolError):
-    """The leader refused, and the same request will not succeed; ``code`` is the problem's."""
+    """A final refusal by the leader; ``code`` is the problem's."""
 
     def __init__(self, code: str) -> None:
         self.code = code
@@ -37,8 +37,6 @@ class RefusedError(LocalProtocolError):
 
 
 class _Manifest(msgspec.Struct):
-    """The manifest's fields that a device reads; the numbers follow from the plan."""
-
     plan: str
     roster: str
     offers: tuple[str, ...]
@@ -52,7 +50,7 @@ class DeviceRun:
         name: the run's name, in hex.
         plan: the plan.
         roster: the digest of the roster.
-        panel: leader and helpers, with the keys to which a report is sealed.
+        panel: leader and helpers, with the report's sealing keys.
     """
 
     name: str
@@ -67,10 +65,10 @@ class DeviceRun:
         Args:
             dial: the connection to the leader.
             name: the run's name, in hex.
-            study: the 64 hexadecimal digits that stand for run, plan and roster; never from the leader.
+            study: the 64 hex digits that pin run, plan and roster; never from the leader.
 
         Raises:
-            RefusedError: the leader knows no such run, or it has ended; or its panel is not complete yet.
+            RefusedError: the run is unknown or has ended, or its panel is not complete yet.
             UnreachableError: the leader does not answer.
             LocalProtocolError: the manifest is of another plan, roster or panel.
         """
@@ -96,15 +94,15 @@ class DeviceRun:
         return cls(name, plan, roster, panel)
 
     def report(self, moments: Moments, index: int, identity: Identity) -> bytes:
-        """Seal one report; keep it before it is sent, and send the same bytes again.
+        """Seal one report; store it before it is sent, and repeat only identical bytes.
 
         Args:
             moments: the device's own.
-            index: its place on the roster.
-            identity: the key behind that place.
+            index: its roster index.
+            identity: the key at that index.
 
         Raises:
-            PrivstatsError: as for ``session.contribution``; or the identity has another kind, or no such place.
+            PrivstatsError: as for ``session.contribution``; or another kind of identity, or no such index.
         """
         part = session.contribution(self.plan, moments, index=index).take()
         make, place = protocol_of(self.plan.masking).machines.client, {"index": index, "identity": identity}

@@ -1,7 +1,4 @@
-"""A client's end of HTTP: one connection that is opened when it is needed, with limits of time and size.
-
-Standard library only: helpers and devices of this library send a handful of requests.
-"""
+"""A client's end of HTTP: one connection, opened when needed, with limits of time and size."""
 
 from __future__ import annotations
 
@@ -25,7 +22,7 @@ MOST_MANIFEST = 16 << 20
 
 
 class UnreachableError(LocalProtocolError):
-    """The address took no connection, or broke one: ask again later."""
+    """The address accepted no connection, or broke it: retry later."""
 
 
 @dataclass(frozen=True)
@@ -34,8 +31,8 @@ class Reply:
 
     Attributes:
         status: of HTTP.
-        headers: by their names in lower case.
-        body: all of it.
+        headers: by lower-case name.
+        body: complete.
     """
 
     status: int
@@ -44,12 +41,12 @@ class Reply:
 
     @property
     def code(self) -> str:
-        """The code of a problem's document; empty where there is none."""
+        """The code of a problem's document; empty without one."""
         return str(self._problem.get("code", ""))
 
     @property
     def retry(self) -> bool:
-        """Whether the same request may succeed later, according to the answer."""
+        """Whether the answer allows a retry of the same request."""
         return bool(self._problem.get("retry", self.status in (429, 502, 503, 504)))
 
     @property
@@ -69,12 +66,12 @@ class Reply:
 
 
 class Dial:
-    """A connection to one address; as a context manager it closes it.
+    """A connection to one address, closed at the end of a ``with`` block.
 
     Args:
         address: ``https://HOST[:PORT]``.
         root_certificates: a file of certificate authorities; the system's when None.
-        seconds: of every wait for the network.
+        seconds: limit on every wait for the network.
     """
 
     def __init__(self, address: str, root_certificates: str | None = None, seconds: float = _SECONDS) -> None:
@@ -97,7 +94,7 @@ class Dial:
         """Send one request and read its answer.
 
         Raises:
-            UnreachableError: no connection, or it broke, or the answer has more than ``most`` bytes.
+            UnreachableError: no connection, a broken one, or an answer of more than ``most`` bytes.
         """
         named = headers or {}
         reused = self._connection is not None

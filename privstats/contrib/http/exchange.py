@@ -1,7 +1,7 @@
-"""Requests and answers as the application sees them, the part of ASGI that it uses, and the codes of refusals.
+"""Requests and answers of the application, the part of ASGI that it uses, and the codes of refusals.
 
-A refusal is a problem document (RFC 9457): its status, a sentence, and whether the same request may be sent again.
-Codes of the machines keep their names. A document holds nothing of the request.
+A refusal is a problem document (RFC 9457): its status, a sentence, and whether to retry. It holds nothing of the
+request.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ class Request:
     """One request.
 
     Attributes:
-        method, path: as sent, the path without its query.
-        headers: the last value of each, by its name in lower case.
-        address: of the client, as far as the server knows it.
-        chunks: the next piece of the body, empty at its end.
-        proved: called with the name of a known key that has signed this request.
+        method, path: as sent, without the query.
+        headers: last value by lower-case name.
+        address: the client's, as the server knows it.
+        chunks: returns the body's next piece, empty at its end.
+        proved: called with the known key that signed this request.
     """
 
     method: str
@@ -83,10 +83,10 @@ class Answer:
 
     Attributes:
         status: of HTTP.
-        body: all of it.
-        media: its content-type; empty without a body.
+        body: complete.
+        media: content-type; empty without a body.
         headers: further ones.
-        code: of the problem; empty without one.
+        code: the problem's; empty without one.
     """
 
     status: int
@@ -96,7 +96,7 @@ class Answer:
     code: str = ""
 
     async def send(self, send: Send, headers: Mapping[str, str]) -> None:
-        """Send it with further headers."""
+        """Send the answer with further headers."""
         own = {"cache-control": "no-store", "x-content-type-options": "nosniff", **headers, **self.headers}
         if self.media:
             own["content-type"] = self.media
@@ -116,13 +116,13 @@ def problem(code: str, **members: str) -> Answer:
 
 @dataclass(frozen=True)
 class Problem:
-    """One row.
+    """One kind of refusal.
 
     Attributes:
         status: of HTTP.
         title: a sentence for people.
-        retry: whether the same request may succeed later.
-        after: seconds for ``Retry-After``; None leaves the header out.
+        retry: the same request may succeed later.
+        after: seconds for ``Retry-After``; None omits the header.
     """
 
     status: int

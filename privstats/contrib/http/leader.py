@@ -1,7 +1,6 @@
-"""The public application of a leader: routes, sizes and statuses, by the ASGI interface of any server.
+"""The public ASGI application of a leader: routes, sizes and statuses.
 
-It calls nothing but the owner of the journal and values that do not change. Helpers and devices meet the same rules: no
-value of a request is echoed, and every answer carries the origin that asked, so that a page can read refusals.
+No answer echoes a value of a request. Every answer carries the requesting origin, so that a page can read refusals.
 """
 
 from __future__ import annotations
@@ -68,17 +67,17 @@ class Leader:
     """The application.
 
     Args:
-        run: the leader's run; its journal is called through ``owner`` alone.
-        owner: the thread that calls it.
+        run: the leader's run; only ``owner`` calls its journal.
+        owner: the thread that calls the journal.
         full: whether the disk has no room for another report.
         clock: monotonic seconds.
         now: Unix seconds.
 
     Attributes:
         seen: counts.
-        intake: the way of a report.
-        helpers: the way of a helper's message.
-        taking: whether bodies are taken; False while the process ends.
+        intake: receives reports.
+        helpers: receives helpers' messages.
+        taking: False once the process ends and accepts no bodies.
     """
 
     def __init__(
@@ -175,7 +174,6 @@ class Leader:
         return Answer(200, end.data, END)
 
     def _shared(self, request: Request) -> dict[str, str]:
-        """Return the headers of every answer to this request."""
         origin = request.headers.get("origin", "")
         if not origin or not (self._origins == ("*",) or origin in self._origins):
             return {"vary": "Origin"}
@@ -197,12 +195,11 @@ class Leader:
 
 
 def _after_the_end(refused: Refused) -> Refused:
-    """Return the answer to a report that does not repeat a confirmed one; it does not depend on who has reported."""
+    """Return the answer to a report after the end; it does not depend on who has reported."""
     return refused if CODES[refused.code].retry else Refused("over", refused.headers)
 
 
 def _routed(path: str) -> tuple[str, str, int]:
-    """Return the resource that a path names, its run and its number; no name for another path."""
     for name, (_, form) in _ROUTES.items():
         if match := form.fullmatch(path):
             run, *number = match.groups()

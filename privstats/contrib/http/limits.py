@@ -1,6 +1,6 @@
 """Limit the cost of one unauthenticated host, or one sender: buckets by address, bytes in flight, openings by key.
 
-The counts are in memory, in one event loop; no decision about a report's content is made here.
+The counts are in memory, in one event loop, and decide nothing about a report's content.
 """
 
 from __future__ import annotations
@@ -21,8 +21,7 @@ _FOR = re.compile(r'(?i)(?:^|;)\s*for="?(?:\[([0-9a-f:.]+)\]|([0-9.]+))(?::\d+)?
 
 
 def peer_of(address: str, headers: Mapping[str, str], proxies: tuple[str, ...]) -> str:
-    """Return the address to count: the client's, or the one that a named proxy puts into ``Forwarded``; for IPv6 the
-    network /64.
+    """Return the address to count: the client's, or a named proxy's ``Forwarded`` one; for IPv6 the network /64.
 
     Example:
         >>> from privstats.contrib.http.limits import peer_of
@@ -38,8 +37,8 @@ def peer_of(address: str, headers: Mapping[str, str], proxies: tuple[str, ...]) 
 class Penalties:
     """Bad signatures by address, in a bucket with a capacity of one second's refill.
 
-    When the bucket is full, the next bad signature closes its connection. The address itself is never blocked, because
-    a lecture hall or a mobile carrier may share it: good signatures are verified however many bad ones come from there.
+    A full bucket closes the next bad signature's connection. The address is never blocked, because many people may
+    share it: good signatures are always verified.
 
     Args:
         rate: bad signatures per second.
@@ -51,7 +50,9 @@ class Penalties:
         self._used: dict[str, tuple[float, float]] = {}  # how full, and when
 
     def add(self, peer: str) -> Mapping[str, str]:
-        """Count one, and return further headers of its answer: where the bucket is full, its connection ends."""
+        """Count one bad signature; return further headers of its answer, which end the connection when the bucket is
+        full.
+        """
         level = self._level(peer)
         if level > self._rate - 1:
             return CLOSE
@@ -66,8 +67,7 @@ class Penalties:
 
 
 class Openings:
-    """Bodies that did not open, by sender: five an hour, counted after the signature, so no sender can lock out
-    another."""
+    """Unopenable bodies by sender, five an hour; counted after the signature, so no sender can lock out another."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
@@ -87,7 +87,7 @@ class Openings:
 
 
 class BrokenOff:
-    """Senders that have held room for a body within the hour without a report that was taken."""
+    """Senders that have held room for a body within the hour without an accepted report."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
@@ -99,17 +99,17 @@ class BrokenOff:
 
     @contextmanager
     def counting(self, sender: int) -> Iterator[None]:
-        """Count this sender from now on, until the block has come to its end."""
+        """Count this sender from now on, until the block completes."""
         self._times[sender] = self._clock()
         yield
         del self._times[sender]
 
 
 class BytesInFlight:
-    """Bytes of bodies that are being received: what passes the limit waits, in order, and is not read meanwhile.
+    """Bytes of bodies being received; excess bodies wait, in order and unread.
 
     Args:
-        most: bytes; one body may pass it alone.
+        most: bytes; one body alone may exceed it.
         seconds: how long a body waits before it is refused.
     """
 
@@ -122,7 +122,7 @@ class BytesInFlight:
         """Wait for room.
 
         Raises:
-            Refused: ``busy``: there was none in time.
+            Refused: ``busy``: no room in time.
         """
         if not self._waiting and self._fits(size):
             self.held += size
@@ -143,7 +143,7 @@ class BytesInFlight:
             raise
 
     def give_back(self, size: int) -> None:
-        """Make room."""
+        """Free room."""
         self.held -= size
         self._admit()
 
@@ -160,7 +160,7 @@ class BytesInFlight:
 
 @contextmanager
 def one_at_a_time(busy: set[int], sender: int) -> Iterator[None]:
-    """Hold a sender's one place; raises ``Refused`` where another request has it."""
+    """Hold a sender's one slot; raise ``Refused`` where another request has it."""
     if sender in busy:
         raise Refused("in_progress")
     busy.add(sender)

@@ -1,7 +1,7 @@
 """The leader's process: two sockets on one event loop, the owner's thread, and the clock that closes steps.
 
-The public socket carries devices and helpers, the other one the administration. It ends within seconds after SIGTERM:
-no new body is taken, the group in hand is written. A journal that cannot be written ends it too; the next one resumes.
+One socket is public, the other is the administration's. After SIGTERM it accepts no new body, writes the current group
+and ends within seconds. It also ends when the journal cannot be written; the next process resumes.
 """
 
 from __future__ import annotations
@@ -54,12 +54,12 @@ class Address:
     """Address at which devices and helpers reach the leader.
 
     Attributes:
-        host, port: to listen on; port 0 lets the system choose.
-        certificate: a folder with ``server.pem`` and ``server.key``; None without TLS.
-        behind_proxy: whether a proxy on the way ends TLS.
+        host, port: to listen on; the system chooses for port 0.
+        certificate: folder with ``server.pem`` and ``server.key``; None without TLS.
+        behind_proxy: a proxy on the way ends TLS.
 
     Raises:
-        LocalProtocolError: a plain address that others than this machine may reach.
+        LocalProtocolError: a plain address that other machines may reach.
     """
 
     host: str = "127.0.0.1"
@@ -85,11 +85,11 @@ class Address:
 
 @dataclass
 class Serving:
-    """A leader that serves, as the caller's callbacks see it.
+    """A running leader, as callbacks see it.
 
     Attributes:
         address: of the public socket, ``HOST:PORT``.
-        stop: ends it; callable from any thread.
+        stop: ends the leader; callable from any thread.
     """
 
     address: str
@@ -97,7 +97,7 @@ class Serving:
 
 
 class _Server(DoorServer):
-    """A server without its signal handlers: two of them share a process."""
+    """A server without signal handlers: two of them share a process."""
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -108,14 +108,14 @@ class Sums(Protocol):
     """Sums settled parts while a leader serves."""
 
     def stop(self) -> None:
-        """End it; parts that wait are summed by the next process."""
+        """End it; the next process sums waiting parts."""
 
 
 class Summing(Protocol):
     """Starts such sums: ``contrib.parts`` on a cluster."""
 
     def start(self, run: LeaderRun, owner: Owner, loop: asyncio.AbstractEventLoop) -> Sums:
-        """Begin with the parts of a run; an owner's thread calls its journal."""
+        """Begin with a run's parts; the owner's thread calls its journal."""
 
 
 def serve(
@@ -130,13 +130,13 @@ def serve(
     """Serve a run until SIGTERM, Ctrl-C, or a journal that cannot be written.
 
     Args:
-        run: from :meth:`LeaderRun.open`; it is closed at the end.
+        run: from :meth:`LeaderRun.open`; closed at the end.
         address: of the public socket.
-        admin_port: a port of 127.0.0.1 for the administration, which requires the token in ``admin.token`` of the
-            folder; a Unix socket in the folder when None.
-        cluster: sums settled parts of a run that ``defers``; the leader itself when None.
+        admin_port: a port of 127.0.0.1 that requires the token in the folder's ``admin.token``; a Unix socket there
+            when None.
+        cluster: sums the settled parts of a run that ``defers``; the leader itself when None.
         started: called when both sockets accept connections.
-        signals: whether this process ends it by signals.
+        signals: signals end this process.
 
     Returns:
         The exit code: 0, or 1 where the journal could not be written.
@@ -202,7 +202,6 @@ class _Process:
         return self.code
 
     def _servers(self, public: socket.socket, private: socket.socket) -> tuple[DoorServer, DoorServer]:
-        """Return the server of devices and helpers, and that of the administration."""
         limits, home = self.run.settings.limits, self.run.folder.base
         most = replace(_OF_DEVICES, of_address=limits.connections).within(self.files)
         self.limiter = ConnectionLimiter(most, proxies=limits.proxies, names=False)
@@ -229,7 +228,6 @@ class _Process:
         return standing_of(self.run, self.leader, self.owner, self.limiter.status, self.began, time.time())
 
     async def _clock(self) -> None:
-        """Close steps when their time has come, keep the status, and say what was refused."""
         reported, last_status, last_line = Counter[str](), 0.0, time.monotonic()
         while True:
             with suppress(Exception):
@@ -250,7 +248,7 @@ class _Process:
 
 
 class _Room:
-    """The disk's room for the reports of a run, which is known before it: what was acknowledged must stay writable."""
+    """Disk room for the run's reports, checked before it begins: acknowledged data must stay writable."""
 
     def __init__(self, run: LeaderRun) -> None:
         masking = run.folder.plan.masking
@@ -267,7 +265,6 @@ class _Room:
 
     @property
     def full(self) -> bool:
-        """Whether so little is left that no further report is taken."""
         return shutil.disk_usage(self._home).free < self._need * _ROOM_LEFT
 
 
@@ -294,8 +291,7 @@ def _server(
 
 @contextmanager
 def _administered(run: LeaderRun, port: int | None) -> Iterator[tuple[socket.socket, str]]:
-    """Yield the administration's socket, a file of mode 0600 in the folder; or a loopback port, and the token it asks
-    for."""
+    """Yield the administration's socket, a file of mode 0600 in the folder; or a loopback port and its token."""
     if port is not None:
         path, token = run.folder.base / ADMIN_TOKEN, secrets.token_hex(32)
         with listening("127.0.0.1", port) as listener:

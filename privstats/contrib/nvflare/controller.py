@@ -1,10 +1,6 @@
 """The controller of a FLARE job: it connects the host's folder with FLARE's sites.
 
-``network.driver`` runs the session, ``Host`` stores it. A job that is submitted again continues where the last one
-ended.
-
-Its transport knows the online sites, a task for one of them, and its result once it has arrived; it interprets no
-party, step or code.
+``network.driver`` runs the session, ``Host`` stores it. A resubmitted job continues the last one.
 """
 
 from __future__ import annotations
@@ -45,10 +41,10 @@ _UNAVAILABLE = "error:5"
 
 
 class PrivstatsController(Controller):
-    """Runs the session, or every session of the course, or the remaining ones.
+    """Runs the session, or every (remaining) session of the course.
 
-    In a job with other workflows these go on behind it, with the releases in FLARE's context
-    (``fl_ctx.get_prop(RELEASES)``). A run that ended before is not repeated: its releases are read from the folder.
+    Later workflows of the job find the releases in FLARE's context (``fl_ctx.get_prop(RELEASES)``). A run that ended
+    before is not repeated: its releases are read from the folder.
 
     Args:
         open_seconds: how long the first step waits for parties.
@@ -71,7 +67,7 @@ class PrivstatsController(Controller):
         self.cancel_all_tasks(fl_ctx=fl_ctx)
 
     def control_flow(self, abort_signal: Signal, fl_ctx: FLContext) -> None:
-        """Run the session; if it has not ended in a release, the job fails with the reason."""
+        """Run the session; without a release, fail the job with the reason."""
         try:
             releases = self._run(FlareTransport(self, fl_ctx, abort_signal), partial(self._say, fl_ctx))
         except PrivstatsError as error:
@@ -97,7 +93,7 @@ def _rest(seconds: float) -> None:
 class FlareTransport:
     """The transport that ``driver`` uses, over FLARE's tasks.
 
-    A node is a site; its number is its place among the sites in the order in which they were first seen.
+    A node is a site, numbered in the order in which sites were first seen.
 
     Args:
         controller: FLARE's controller, which sends tasks.
@@ -113,7 +109,7 @@ class FlareTransport:
         self._count = 0
 
     def online(self) -> Sequence[int]:
-        """Return the numbers of the sites that take part in the job and are connected now.
+        """Return the numbers of the job's connected sites.
 
         Raises:
             PrivstatsError: the job was aborted.
@@ -156,7 +152,7 @@ class FlareTransport:
     def pull(self, message: str, most: int) -> Reply | None:
         """Return the result of one task, once; None before it has arrived.
 
-        An undelivered task gives ``error:5``, an invalid result ``malformed`` or ``too_large``.
+        An undelivered task returns ``error:5``, an invalid result ``malformed`` or ``too_large``.
         """
         with self._lock:
             if message not in self._replies:
@@ -174,12 +170,12 @@ class FlareTransport:
         return self._sites[node]
 
     def _result(self, name: str, client_task: ClientTask, fl_ctx: FLContext) -> None:  # noqa: ARG002 - its signature
-        """Called by FLARE in a thread of its own."""
+        """Called by FLARE in its own thread."""
         with self._lock:
             self._replies.setdefault(name, client_task.result)
 
     def _done(self, name: str, task: Task, fl_ctx: FLContext) -> None:  # noqa: ARG002 - its signature
-        """Record that a task ended without a result; a task with a result already has its reply."""
+        """Record a task without a result; a task with a result already has its reply."""
         if not any(each.result_received_time for each in task.client_tasks):
             with self._lock:
                 self._replies.setdefault(name, None)

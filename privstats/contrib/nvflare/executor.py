@@ -1,6 +1,6 @@
 """The executor of a FLARE site: it answers every task with exactly one result, also after an error.
 
-It has no state: the party's folder, which the site's operator names, stores everything between messages.
+The party's folder, which the site's operator names, stores all state.
 """
 
 from __future__ import annotations

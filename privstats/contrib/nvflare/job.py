@@ -1,7 +1,7 @@
 """The job that a coordinator submits to FLARE, and a machine's message in the form of its tasks.
 
-A job is two class names and two times, no code and no path. In a task the word is the kind of request; in a result it
-is a status code. No sentence is sent, and nothing is decoded here.
+A job is two class names and two times, no code and no path. A task holds a kind of request and bytes; a result, a
+status code and bytes.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def write_job(
     """Write a job's folder, for ``nvflare simulator`` or FLARE's console.
 
     Args:
-        path: a folder that does not exist.
+        path: a new folder.
         open_seconds: how long the first step waits for parties.
         step_seconds: how long every other step waits.
         name: the job's name.
@@ -80,7 +80,7 @@ def unpack(shareable: Shareable, sender: str, most: int = MOST_BYTES) -> tuple[s
     Args:
         shareable: the received task or result.
         sender: the sender, for the error.
-        most: the most bytes that are accepted.
+        most: maximum number of bytes.
 
     Raises:
         RemoteProtocolError: code ``malformed``, or ``too_large``.

@@ -1,4 +1,4 @@
-"""Claims that a session's reports prove, as frozen values of plain numbers: equal for all parties, and in the digest."""
+"""Claims that a session's reports prove, as frozen plain numbers: equal for all parties, and in the digest."""
 
 from __future__ import annotations
 

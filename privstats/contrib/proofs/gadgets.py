@@ -119,7 +119,7 @@ class Bits:
         return 2 * self.count + 2
 
     def quotients(self, masks: Field, bits: Field, gamma: Field) -> Field:
-        """Return h by its values, ``(3, Q + 1)``, from masks ``(rows,)``, bits ``(rows, Q)`` and gamma ``(3, rows)``."""
+        """Return h's values, ``(3, Q + 1)``, from masks ``(rows,)``, bits ``(rows, Q)`` and gamma ``(3, rows)``."""
         values = matmul(np.concatenate([masks[:, None], bits], axis=1), _onwards(self.count))
         gaps = subtract(mul(values, values), values)
         return mul(matmul(gamma, gaps), _inverse_zeros(self.count)[None, :])

@@ -240,7 +240,7 @@ def _held(blocks: Whole, lower: Whole) -> tuple[Integers, Integers]:
 
 
 def _factor(blocks: Whole) -> Whole:
-    """Return the Cholesky factor of slightly lifted blocks; where that fails, a triangle of the nearest positive ones."""
+    """Lift the blocks a little; where Cholesky still fails, use a triangle of the nearest positive ones."""
     width = blocks.shape[-1]
     traces = np.trace(blocks, axis1=1, axis2=2)[:, None, None]
     try:

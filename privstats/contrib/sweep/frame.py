@@ -17,7 +17,7 @@ class Frame:
 
     Attributes:
         columns: their names.
-        rows: one tuple per row, as long as ``columns``.
+        rows: one tuple per row, with one value per column.
 
     Example:
         >>> from privstats.contrib.sweep import Frame
@@ -41,11 +41,7 @@ class Frame:
         return (dict(zip(self.columns, row, strict=True)) for row in self.rows)
 
     def __getitem__(self, column: str) -> list[Any]:
-        """Return a column's values.
-
-        Raises:
-            DataError: there is no such column.
-        """
+        """Return a column's values; raise ``DataError`` for an unknown column."""
         place = self._place(column)
         return [row[place] for row in self.rows]
 
@@ -53,17 +49,17 @@ class Frame:
         """Return the rows in which every named column has this value.
 
         Raises:
-            DataError: there is no such column.
+            DataError: an unknown column.
         """
         places = {self._place(name): value for name, value in values.items()}
         return Frame(self.columns, tuple(row for row in self.rows if all(row[at] == v for at, v in places.items())))
 
     def to_dict(self) -> dict[str, list[Any]]:
-        """Columns by name, as ``pandas.DataFrame`` takes them."""
+        """Return columns by name, as ``pandas.DataFrame`` accepts them."""
         return {name: self[name] for name in self.columns}
 
     def to_csv(self) -> str:
-        """Return the frame as comma-separated text: numbers with every digit, nothing for a missing value.
+        """Return comma-separated text: numbers with every digit, missing values empty.
 
         A text that a spreadsheet would run as a formula has an apostrophe before it.
         """

@@ -1,7 +1,4 @@
-"""The smallest study: heads against epsilon, everything else as the plan has it.
-
-A view of ``study`` for choosing a budget, and for benchmarks; it draws and scores nothing itself.
-"""
+"""The smallest study: heads against epsilon, everything else as the plan has it."""
 
 from __future__ import annotations
 
@@ -28,8 +25,8 @@ class Sweep:
         plan: the plan that was varied; its own epsilon is not used.
         points: one per epsilon and head.
         missing: for each excluded head, the sentence that names the statistic it lacks.
-        repeats: noise draws per epsilon.
-        dropped: per epsilon, the mean number of classes that ``min_count`` dropped; only where it dropped any.
+        repeats: noise replicates per epsilon.
+        dropped: mean number of classes that ``min_count`` dropped, by epsilon; only where it dropped any.
 
     Example:
         >>> from privstats.workflows.score import Point
@@ -81,13 +78,13 @@ def sweep(
         test: ``(X, y)`` to score on.
         heads: a fresh head per call, by name.
         epsilons: the grid, each above 0.
-        repeats: noise draws per epsilon, at least 2.
+        repeats: noise replicates per epsilon, at least 2.
         seed: fixes the noise. Reproducible noise protects nothing: for experiments on data you may look at.
-        tick: called after each draw.
+        tick: called after each replicate.
 
     Raises:
-        PlanError: the plan is without DP, or cannot keep its promise at some epsilon.
-        DataError: an empty grid, too few repeats, heads that are none, no records, or records that do not fit the plan.
+        PlanError: the plan is without DP, or cannot meet its promise at some epsilon.
+        DataError: an empty grid, too few repeats, invalid heads, no records, or records that do not fit the plan.
 
     Example:
         >>> from privstats.contrib.sweep import sweep
@@ -145,7 +142,7 @@ def _check_grid(epsilons: Any, repeats: Any) -> None:
 
 
 def table(result: Sweep) -> Table:
-    """Scores with their spread, without noise first.
+    """Return the scores with their spread, without noise first.
 
     Example:
         >>> from privstats.workflows.score import Point
@@ -166,7 +163,7 @@ def table(result: Sweep) -> Table:
 
 
 def cell(result: Sweep, point: Point) -> str:
-    """Return a score for people, with its spread where there is noise, and balanced accuracy and AUC in brackets.
+    """Return a score for people: its spread where noise exists, then balanced accuracy and AUC in brackets.
 
     Example:
         >>> from privstats.workflows.score import Point
@@ -188,10 +185,10 @@ def cell(result: Sweep, point: Point) -> str:
 
 
 def means(result: Study) -> Table:
-    """Every point of a study: what was varied, the mean, its deviation and interval, balanced accuracy and AUC; of two
-    classes sensitivity and specificity by ``predict(threshold="prevalence")``.
+    """Return a table of a study's points: the varied values, mean, deviation and interval, balanced accuracy and AUC,
+    and, for two classes, sensitivity and specificity by ``predict(threshold="prevalence")``.
 
-    The interval is that of a normal mean, cut to the scores that there can be; ``result.summary`` has its ends uncut.
+    The interval is a normal mean's, truncated to possible scores; ``result.summary`` has its ends untruncated.
 
     Example:
         >>> from privstats.contrib.sweep import means, study

@@ -1,9 +1,8 @@
 """Rivals of a sweep's heads, trained on all records in one place: the interface, and how packages announce theirs.
 
-A rival is a frozen value with its hyperparameters. It must keep the plan's own promise, refuse a plan whose promise it
-cannot keep, and choose nothing by the records: tuning on them would reveal something that no epsilon counts. It may
-see all of them, so it is a comparison and no deployment. Rivals are announced under ``privstats.rivals`` by
-the name that ``privstats sweep --baseline`` accepts; the library has none. Each is imported on first use.
+A rival must meet the plan's own promise, refuse a plan whose promise it cannot meet, and choose nothing by the records:
+such tuning would reveal something that no epsilon counts. Rivals are announced under ``privstats.rivals`` by the name
+that ``privstats sweep --baseline`` accepts; the library has none.
 """
 
 from __future__ import annotations
@@ -23,11 +22,11 @@ GROUP = "privstats.rivals"
 
 
 class Rival(ABC):
-    """A system that is trained on all records of the cohort, and scored in a study as a head is.
+    """A system trained on all records of the cohort, and scored in a study as a head is.
 
     Attributes:
-        recipe: its hyperparameters, a dataclass, which a study's document holds; fixed before any record is seen.
-        packages: distributions; a study's document states their versions.
+        recipe: its hyperparameters, a dataclass in a study's document; fixed before any record is seen.
+        packages: distributions whose versions the document states.
 
     Example:
         >>> from privstats.contrib.sweep.rivals import Rival
@@ -49,7 +48,7 @@ class Rival(ABC):
 
     @abstractmethod
     def require(self, plan: Plan) -> None:
-        """Refuse a plan if the rival cannot keep its promise; called at every point before anything is measured.
+        """Refuse a plan whose promise the rival cannot meet; called at every point before anything is measured.
 
         Raises:
             PlanError: another unit, adjacency or task.
@@ -60,21 +59,21 @@ class Rival(ABC):
     def scores(self, plan: Plan, train: tuple[Any, Any], test: tuple[Any, Any], seed: int) -> Scores:
         """Train once under the promise of ``plan.privacy``, without noise if there is no DP, and return the scores.
 
-        The scores may depend on the promise, the clip norm and the public maps of the plan, and not on its trust model,
-        cohort or statistics: one training serves all of these.
+        The scores may depend on the plan's promise, clip norm and public maps, not on its trust model, cohort or
+        statistics: one training serves all of these.
 
         Args:
             plan: admitted by :meth:`require`.
             train, test: ``(X, y)``; all the cohort's records, and to score on.
-            seed: fixes whatever is drawn. Reproducible noise protects nothing.
+            seed: fixes all randomness. Reproducible noise protects nothing.
         """
 
 
 def rivals(*words: str) -> dict[str, Callable[[], Rival]]:
-    """Return the rivals for these words, by the name of their row in a study.
+    """Return the rivals with these names, by the name of their row in a study.
 
     Raises:
-        DataError: a word that names none; a package that announces none.
+        DataError: an unknown name, or a package that announces none.
 
     Example:
         >>> from privstats.contrib.sweep.rivals import rivals

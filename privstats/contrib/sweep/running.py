@@ -54,7 +54,7 @@ def run(plan: Path, data: RecordFile, axes: Axes, scored: Scored, draws: Draws, 
     """Sweep, show, and write where a folder is named; the arguments are the command's.
 
     Raises:
-        DataError: the data set, a head's name or the folder will not do, or no head could be scored.
+        DataError: an unusable data set, head name or folder, or no head could be scored.
     """
     subject = Plan.read(plan)
     train, test = _sets(data, subject)
@@ -117,7 +117,6 @@ def _show(outcome: Study, heads_here: Sequence[str]) -> None:
 
 
 def _over_epsilon(result: Study) -> Sweep | None:
-    """Return the study as points against epsilon, where nothing else was varied."""
     return None if set(result.axes.varied) - {"epsilon"} else over_epsilon(result)
 
 
@@ -143,7 +142,6 @@ def _notes(result: Study) -> list[str]:
 
 
 def _of_one_class(result: Study) -> list[str]:
-    """Return a note for each head that predicts one class only, with epsilon and the share of draws."""
     heads_of: dict[str, list[str]] = {}
     for row in result.summary:
         if row["one_class"]:
@@ -158,7 +156,7 @@ def _of_one_class(result: Study) -> list[str]:
 
 
 def _write(outcome: Study, out: Path, data: Path) -> None:
-    """Write tables, pictures and a page; the JSON comes last, because its presence marks the folder as finished."""
+    """Write the JSON last, because its presence marks the folder as finished."""
     for kind, picture in drawn(outcome).items():
         atomic_write(out / f"sweep.{kind}", picture, shared=True)
     atomic_write(out / "draws.csv", outcome.draws.to_csv().encode(), shared=True)
