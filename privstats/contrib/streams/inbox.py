@@ -1,8 +1,7 @@
 """A party's inbox for a stream: batches of records, and the changes that a round carries.
 
-A batch holds one epoch's ids, rows, labels or targets, and leaving ids, in an ``.npz`` without pickled objects. In a
-stream of persons (:class:`PersonInbox`) only the rows with which each person first came count. Later rows are excluded
-and counted; no file is refused for them.
+A batch is an epoch's ``.npz`` without pickled objects. In a stream of persons (:class:`PersonInbox`) only each person's
+first rows count; later rows are excluded and counted, and no file is refused for them.
 """
 
 from __future__ import annotations
@@ -62,7 +61,7 @@ def read_batch(path: Path) -> Batch:
     """Return the batch in a file.
 
     Raises:
-        DataError: it cannot be read, is no such file, or holds arrays of different lengths.
+        DataError: it cannot be read, is no batch, or holds arrays of different lengths.
     """
     held = read_arrays(path)
     named = "persons" if "persons" in held and "ids" not in held else "ids"
@@ -82,7 +81,7 @@ def read_batch(path: Path) -> Batch:
 
 
 def picked(batches: Mapping[int, Batch], ids: Collection[str]) -> tuple[NDArray[Any], NDArray[Any]] | None:
-    """Return the rows and labels of these records, in the order of their epochs; None where there are none."""
+    """Return these records' rows and labels, in order of epochs; None without any."""
     wanted, parts = set(ids), []
     for batch in batches.values():
         rows = [place for place, record in enumerate(batch.ids) if record in wanted]
@@ -101,10 +100,9 @@ def _joined(parts: Sequence[NDArray[Any]]) -> NDArray[Any]:
 
 
 def written_apart(earlier: Collection[str], ids: Collection[str]) -> int:
-    """Count ids that repeat an earlier id, or another one here, in another spelling.
+    """Count ids that repeat another id in another spelling, such as ``7``, ``007`` or ``7.0``.
 
-    Spellings are ``7``, ``007`` and ``7.0``, another form of Unicode, or spaces around. A record with two ids would
-    enter twice.
+    A record with two ids would enter twice.
     """
     known = {_plain(record): record for record in earlier}
     return sum(known.setdefault(_plain(record), record) != record for record in ids)
@@ -159,12 +157,12 @@ class RecordInbox:
             who: the party, for messages.
             batch: the records.
             number: the batch's number; the next when omitted.
-            waiting: function from leaving ids to the number of records that the next round already carries, entering
-                and leaving together; in a tree, the maximum over levels.
+            waiting: function from leaving ids to the number of records, entering and leaving, that the next round
+                already carries; the maximum over a tree's levels.
 
         Raises:
-            DataError: a repeated or unusable id, a leaver that is not in or may not leave, more records than the plan
-                prices or the next round has room for, or records that do not fit the schema.
+            DataError: a repeated or unusable id, an inadmissible leaver, more records than the plan prices or the next
+                round fits, or records that do not fit the schema.
         """
         batch = self._admitted(who, batch, number)
         before = [each for at, each in self.batches().items() if number is None or at < number]
@@ -206,7 +204,7 @@ class RecordInbox:
         return len(ids)
 
     def due(self, registry: RecordRegistry, place: int) -> int:
-        """Return the number of records that a node at this one's level has to carry, entering and leaving together."""
+        """Return the number of records due at this node's level, entering and leaving together."""
         return registry.pending(place, ()).missing  # with no records at hand all are missing
 
     def carried(self, registry: RecordRegistry, place: int) -> int:
@@ -220,11 +218,11 @@ class RecordInbox:
             raise DataError(f"{who} holds ids of {batch.unit}s, and the plan promises {promised}s: save {right}")
 
     def remarks(self, batch: Batch) -> tuple[str, ...]:
-        """Return notes on the clip for the data holder of an entering batch, with exact shares."""
+        """Return notes on the clip of an entering batch, with exact shares, for the data holder."""
         return remarks_on(self._measured(batch)) if batch.ids else ()
 
     def _check_leavers(self, who: str, batch: Batch, inside: Collection[str]) -> None:
-        """Checked here, because one who has left before would stop the registry from recording the others."""
+        """Check here: one who has left before would stop the registry from recording the others."""
         strangers = set(batch.leave).difference(inside)
         if strangers or len(set(batch.leave)) != len(batch.leave):
             raise DataError(
@@ -265,8 +263,8 @@ class RecordInbox:
     def room(self) -> int:
         """Maximum number of records that one party may move in one round, entering and leaving together.
 
-        Where records leave, cancelling counts could hide more records than the ring holds, so each party gets a share
-        of ``max_records``. Otherwise the sum's own counts reveal the excess, and the sum is refused.
+        Where records leave, cancelling counts could hide a ring overflow, so each party gets a share of
+        ``max_records``. Otherwise the sum's own counts reveal it.
         """
         cohort = self.stream.first.cohort
         return cohort.max_records // (cohort.clients if self.stream.deletions else 1)
@@ -277,19 +275,19 @@ class RecordInbox:
         return isinstance(self.stream.first.privacy, Privacy)
 
     def keep(self, source: Path, number: int) -> None:
-        """Store the file under a number, replacing an existing one."""
+        """Store the file under a number, replacing any other."""
         atomic_write(self._file_for(number), source.read_bytes())
         self._read.pop(number, None)
 
     def bring(self, source: Path, waiting: Waiting = _nothing) -> Batch:
-        """Check a file of records and store it as the next batch, for the party's next epoch.
+        """Check a file of records and store it as the batch for the party's next epoch.
 
         Args:
             source: the file.
             waiting: as for :meth:`check`.
 
         Raises:
-            DataError: it cannot be read, or as for :meth:`check`; the file is not stored.
+            DataError: as for :meth:`check`, or it cannot be read; the file is not stored.
             PrivstatsError: it cannot be stored, or another process adds a batch now.
         """
         batch = read_batch(source)
@@ -330,8 +328,7 @@ class RecordInbox:
     def pending(self, registry: RecordRegistry, node: int) -> Pending:
         """Return the changes that a round must carry; without a promise up to :attr:`room`, leaving records first.
 
-        Under a promise nothing is postponed: one more record would move others between rounds, which would cost for all
-        of them.
+        Under a promise nothing is postponed: one record would move others between rounds, at a cost for all.
         """
         pending = registry.pending(node, [record for each in self.batches().values() for record in each.names])
         if self.promised:
@@ -373,14 +370,14 @@ class PersonInbox(RecordInbox):
 
     Args:
         home, stream: as for :class:`RecordInbox`.
-        registry: the party's, which knows who entered under an earlier rule of ids; None before it is opened.
+        registry: knows who entered under an earlier rule of ids; None before it is opened.
     """
 
     registry: PersonRegistry | None = None
     _named: dict[tuple[int, ...], Batch] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def batches(self) -> Mapping[int, Batch]:
-        """Return every batch, by number, without rows of unknown persons and of persons in an earlier batch."""
+        """Return every batch, without rows of unknown persons and of persons in an earlier batch."""
         admitted: dict[int, Batch] = {}
         seen = set[str]()
         for number, batch in super().batches().items():
@@ -392,12 +389,12 @@ class PersonInbox(RecordInbox):
         return admitted
 
     def keep(self, source: Path, number: int) -> None:
-        """Store the file under a number, replacing an existing one."""
+        """Store the file under a number, replacing any other."""
         super().keep(source, number)
         self._named.clear()
 
     def weigh(self, ids: Collection[str], batch: Batch | None = None) -> int:
-        """Return the number of records that these persons count as: each one's rows, up to the clip's maximum."""
+        """Return the number of persons' rows, each person's up to the clip's maximum."""
         clip, schema = self.stream.first.person_clip, self.stream.first.schema
         assert clip is not None  # noqa: S101  parts makes this inbox for such streams
         most, rows = clip.most_records(schema), self._rows(batch)
@@ -437,7 +434,7 @@ class PersonInbox(RecordInbox):
         return names_of if self.registry is None else self.registry.names_of
 
     def _check_once(self, who: str, batch: Batch, earlier: Collection[str]) -> None:
-        """Nothing remains to refuse: later rows are excluded, and each id is read as one person."""
+        """Refuse nothing: later rows are excluded already."""
 
     def _measured(self, batch: Batch) -> Moments:
         plan = self.stream.first
@@ -467,7 +464,6 @@ def _rows_of(batch: Batch) -> PersonRows:
 def _first(
     batch: Batch, seen: Collection[str], named: Callable[[Collection[str]], list[str | None]]
 ) -> tuple[Batch, list[str]]:
-    """Return the rows of persons in no earlier batch, and sentences about the excluded rows."""
     names, leave = named(batch.ids), named(batch.leave)
     if None in leave:
         raise DataError("leave holds an id that names no person; give whole numbers or texts")

@@ -1,9 +1,8 @@
 """A party's registry of a stream: it records when each record or person was sent, so that each enters and leaves once.
 
-The registry is stored in the ledger's file. It sends nothing, and measures only rows of persons.
-:class:`PersonRegistry` stores a keyed hash of each person's rows and measures no other rows, because only all rows
-together have a bound: rows sent separately would cost sqrt 2 times the promise, and twice the promise in one node of a
-tree.
+It is stored in the ledger's file. :class:`PersonRegistry` measures only rows with a stored keyed hash, because only all
+of a person's rows together have a bound: rows sent separately would cost sqrt 2 times the promise, or twice in one node
+of a tree.
 """
 
 from __future__ import annotations
@@ -54,20 +53,19 @@ class Pending:
 class RecordRegistry:
     """One party's records in one run of a stream, opened with :meth:`open`.
 
-    A record is new, in or gone. It counts as sent at a level once its masked vector is sent: a server that does not
-    answer after the upload still has the vector.
+    A record is new, in or gone. It counts as sent once its masked vector is sent: a silent server may still have it.
 
     Args:
-        stream: the stream that all parties agreed on.
-        ledger, entry: the party's own ledger, and the spend that ``course.spend`` recorded there.
-        secret: 32 bytes that the party alone holds; the file stores keyed hashes of record ids only.
+        stream: agreed on by all parties.
+        ledger, entry: the party's own ledger, and the stream's spend from ``course.spend``.
+        secret: the party's own 32 bytes, which key the stored hashes of ids.
 
     Guarantee:
-        All vectors sent under this registry's charges keep the contract of :class:`Stream`: at each level a record is
+        All vectors sent under this registry's charges meet the contract of :class:`Stream`: at each level a record is
         added once (and ``repeats`` times more) and subtracted at most as often. A record that is gone is never added
         again. Every change is on the disk before its vector is sent, in the ledger's transaction and chain: an older
-        copy of the file is refused like an older ledger, so never restore a registry from a backup. Assumes that one
-        record always has one id.
+        copy of the file is refused, so never restore a registry from a backup. Assumes that one record always has one
+        id.
 
     Example:
         >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=ps.Cohort(2, 2, 100), privacy=ps.NoPrivacy())
@@ -87,11 +85,10 @@ class RecordRegistry:
 
     @classmethod
     def open(cls, stream: Stream, ledger: Ledger, entry: Spend, secret: bytes) -> RecordRegistry:
-        """Return the registry of a stream's run, created on first use, with all rows verified against the chain.
+        """Return the registry of a stream's run, created on first use and verified against the chain.
 
         Raises:
-            LedgerError: edited rows, another course's entry, a secret that is not 32 bytes or not the registry's, or a
-                refusal of the ledger.
+            LedgerError: edited rows, another course's entry, a wrong secret, or a refusal of the ledger.
         """
         if not isinstance(secret, bytes) or len(secret) != SECRET_BYTES:
             raise LedgerError(
@@ -119,8 +116,8 @@ class RecordRegistry:
         """Add records to the stream from the next node on.
 
         Raises:
-            LedgerError: a record entered before, an id repeats or contains U+FFFD, or the client would exceed
-                ``max_records_per_client``. Nothing is written.
+            LedgerError: a record entered before, an id repeats or contains U+FFFD, or ``max_records_per_client`` is
+                exceeded. Nothing is written.
         """
         ids = ids if isinstance(ids, str) else list(ids)
         keys = self._keys(ids)
@@ -145,10 +142,10 @@ class RecordRegistry:
                 changes.mark(marks)
 
     def leave(self, ids: Iterable[str]) -> None:
-        """Subtract records from the next node on, permanently; the party holds them until that node is sent.
+        """Subtract records from the next node on, permanently; hold them until that node is sent.
 
         Raises:
-            LedgerError: the stream has no deletions, or a record is not in. Nothing is written.
+            LedgerError: no deletions, or a record is not in. Nothing is written.
         """
         if not self.stream.deletions:
             raise LedgerError("this stream was paid for without deletions; agree on one with deletions=True")
@@ -168,11 +165,11 @@ class RecordRegistry:
             return view.index.state(self.entry.id, key)
 
     def pending(self, node: int, ids: Collection[str]) -> Pending:
-        """Return the records that a node must add, and those it must subtract, at its level.
+        """Return the records that a node must add and subtract.
 
         Args:
             node: the node's index in the stream.
-            ids: all records that the party has, and those that left but may not be subtracted at every level yet.
+            ids: the party's records, and those that left but may not be subtracted at every level yet.
         """
         level = self._level(node)
         keys = record_keys(self.secret, ids)
@@ -189,11 +186,11 @@ class RecordRegistry:
 
         Args:
             pending: the result of :meth:`pending`.
-            entering, leaving: ``measure`` of exactly these records; None where there are none. Fewer are accepted where
-                the plan excludes unreadable records.
+            entering, leaving: ``measure`` of exactly these records, or None; fewer where the plan excludes unreadable
+                records.
 
         Raises:
-            DataError: moments of another number of records, or of another schema.
+            DataError: another number of records, or another schema.
         """
         for name, moments, ids in (("entering", entering, pending.entering), ("leaving", leaving, pending.leaving)):
             unread = len(ids) - (0 if moments is None else moments.records or 0)
@@ -205,7 +202,7 @@ class RecordRegistry:
         return replace(change, entered=len(pending.entering), left=len(pending.leaving))
 
     def charge(self, plan: Plan, releases: Releases, pending: Pending) -> RegistryCharge:
-        """Return the charge with which ``session.client`` marks the node, and the records in its vector.
+        """Return the charge that marks the node and its records, for ``session.client``.
 
         Raises:
             PlanError: the plan is not the next node's.
@@ -223,7 +220,7 @@ class RecordRegistry:
         """Give up a node that has sent nothing; the next node may carry its records.
 
         Raises:
-            LedgerError: its vector was sent, or the node was not started.
+            LedgerError: its vector was sent, or it was not started.
         """
         with self._log.changing() as changes:
             end = changes.register.ends.get(node)
@@ -235,10 +232,10 @@ class RecordRegistry:
             changes.end(node, "returned")
 
     def lose(self, node: int) -> None:
-        """Send a node's records again without proof that they were not counted; for streams with ``repeats``.
+        """Send a node's records again without proof; for streams with ``repeats``.
 
         Raises:
-            LedgerError: the stream has no repeats, or no upload of this node is outstanding.
+            LedgerError: no repeats, or no outstanding upload of this node.
         """
         if not self.stream.repeats:
             raise LedgerError(
@@ -267,8 +264,8 @@ class RecordRegistry:
             report, statements, roster, panel: as for ``session.free``.
 
         Raises:
-            LocalProtocolError: the statements prove no exclusion.
-            LedgerError: the protocol has no such proof, or the proof is about another upload.
+            LocalProtocolError: no proof of exclusion.
+            LedgerError: no such proof in this protocol, or another upload's.
         """
         upload = prove_excluded_upload(self.stream.first, report, statements, roster=roster, panel=panel)
         with self._log.changing() as changes:
@@ -277,10 +274,9 @@ class RecordRegistry:
             changes.end(node, "returned")
 
     def excluded_centrally(self, node: int, release: Release, index: int) -> None:
-        """Send a node's records again at no cost, because the central server's own list excludes this client.
+        """Send a node's records again at no cost, because the central server's list excludes this client.
 
-        A central promise trusts the server; read its release with ``signed_by``. Under every other model the list
-        proves nothing.
+        Read the release with ``signed_by``. Under any model but central the list proves nothing.
 
         Raises:
             LedgerError: another model, a list with this client, or no outstanding upload of this node.
@@ -364,7 +360,7 @@ class RecordRegistry:
 
 @dataclass(frozen=True)
 class RegistryCharge(RoundCharge):
-    """A node's mark and the records in its vector, in one transaction; :meth:`RecordRegistry.charge` returns it.
+    """A node's mark and the records in its vector, in one transaction.
 
     Attributes:
         registry, sends: the party's registry, and the records to send.
@@ -384,11 +380,7 @@ class RegistryCharge(RoundCharge):
     sends: tuple[Send, ...]
 
     def check_moments(self, moments: Moments) -> None:
-        """Refuse moments with other numbers of records than the charge's.
-
-        Raises:
-            LedgerError: the numbers differ; nothing is recorded.
-        """
+        """Raise ``LedgerError`` for moments with other numbers of records than the charge's."""
         leaving = sum(send.leaves for send in self.sends)
         entering = len(self.sends) - leaving
         if not isinstance(moments, MomentsDelta) or (moments.entered, moments.left) != (entering, leaving):
@@ -401,15 +393,14 @@ class RegistryCharge(RoundCharge):
         """Mark the node and its records, once.
 
         Raises:
-            LedgerError: the node has begun before, or a record was sent meanwhile; no noise may be sampled and nothing
-                sent.
+            LedgerError: the node has begun before, or a record was sent meanwhile; sample no noise and send nothing.
         """
         self._check(plan)
         self.registry._take(self.place, self.sends)
         return self.entry
 
     def finish(self, plan: Plan, run: bytes, upload: bytes) -> None:  # noqa: ARG002
-        """Record that the vector is sent; its records count as sent from now on.
+        """Record that the vector is sent, and with it its records.
 
         Raises:
             LedgerError: the node was withdrawn, or another vector of it was sent.
@@ -425,7 +416,7 @@ _ROWS = b"privstats/holding/rows\0"
 class PersonRegistry(RecordRegistry):
     """One party's persons in one run of a stream with a promise per person, opened with :meth:`open`.
 
-    Ids are read as ``measure(persons=)`` reads them: 007, 7 and 7.0 are one person.
+    Ids are read as in ``measure(persons=)``: 007, 7 and 7.0 are one person.
 
     Guarantee:
         As for :class:`RecordRegistry`, for persons. Let v be the clipped sum of all rows with which a person entered.
@@ -457,9 +448,7 @@ class PersonRegistry(RecordRegistry):
         return self._log.register().rule
 
     def names_of(self, ids: Iterable[str]) -> list[str | None]:
-        """Return ``person_ids.names_of`` these ids; a registry under an earlier rule also returns persons who entered
-        by that rule alone.
-        """
+        """Return ``person_ids.names_of`` these ids, plus persons who entered under an earlier rule alone."""
         names = names_of(list(ids))
         if self.rule == RULE:
             return names
@@ -472,14 +461,14 @@ class PersonRegistry(RecordRegistry):
 
         Raises:
             LedgerError: a person entered before (exclude later rows with ``rows.without``), or an id names no person by
-                the present rule of ids. Nothing is written.
+                the present rule. Nothing is written.
         """
         _named(_required(rows).names)
         marks = self._marks(rows)
         self._enter(list(marks), marks)
 
     def pending(self, node: int, ids: Collection[str]) -> Pending:
-        """Return the persons that a node must carry, each by one name for all forms of the id."""
+        """Return the persons that a node must carry."""
         return super().pending(node, _named(ids, self.rule))
 
     def delta(self, pending: Pending, rows: PersonRows | None = None) -> MomentsDelta:  # type: ignore[override]
@@ -487,11 +476,11 @@ class PersonRegistry(RecordRegistry):
 
         Args:
             pending: the result of :meth:`pending`.
-            rows: all rows of its persons, entering and leaving; other rows are ignored. For a registry that an earlier
-                version opened, pass ``PersonRows.of(..., rule=registry.rule)``.
+            rows: all rows of its persons; other rows are ignored. For an earlier version's registry, pass
+                ``PersonRows.of(..., rule=registry.rule)``.
 
         Raises:
-            DataError: a person's rows are missing, or differ from those with which that person entered.
+            DataError: a person's rows are missing, or differ from the entering ones.
         """
         plan = self.stream.first
         clip, unreadable = plan.person_clip, plan.unreadable

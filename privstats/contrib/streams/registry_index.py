@@ -1,9 +1,8 @@
 """The records of a stream as indexed rows, built from the chain as each change is written.
 
-The chain holds every change and the SHA-256 of its rows. These tables hold the resulting state, in the same file and
-transaction, under a seal: the chain's length and SQLite's count of changed tables. Triggers break the seal whenever a
-row of the index, or outside the chain, is written; only this module renews it. Under a broken seal, and at every
-``open``, the chain is folded again and compared. Until then, bytes written behind SQLite's back go unnoticed.
+A seal holds the chain's length and SQLite's schema count. Triggers break it whenever another program writes to a row of
+the index, or outside the chain. Under a broken seal, and at every ``open``, the chain is folded again and compared.
+Until then, bytes written behind SQLite's back go unnoticed.
 """
 
 from __future__ import annotations
@@ -109,11 +108,7 @@ class Fold:
     there: dict[Way, Counter[bytes]] = field(default_factory=lambda: defaultdict(Counter))
 
     def apply(self, record: Held, body: bytes, taken: Callable[[], bytes]) -> None:
-        """Apply one more change; ``taken`` returns the records that its node carried.
-
-        Raises:
-            LedgerError: as ``taken`` does.
-        """
+        """Apply one more change; ``taken`` returns the records that its node carried."""
         if record.action in ("entered", "gone"):
             self.states.update(dict.fromkeys(keys_in(body), "in" if record.action == "entered" else "gone"))
         elif record.action == "taken":
@@ -158,11 +153,7 @@ _PARTING = f"{_STATE} 'gone' INTERSECT {_SENT} 0 AND there > 0 EXCEPT {_SENT} 1 
 
 
 def checked_body(log: Log, number: int, record: Held) -> bytes:
-    """Return the rows of change ``number``, verified against the digest in the chain.
-
-    Raises:
-        LedgerError: they were edited.
-    """
+    """Return the rows of change ``number``; raise ``LedgerError`` unless the chain's digest matches."""
     body = log.beside(number)
     if not hmac.compare_digest(hashlib.sha256(body).hexdigest(), record.body):
         raise LedgerError(f"what the ledger holds beside record {number} was edited; restore its newest backup")
@@ -198,7 +189,7 @@ class RegistryIndex:
 
     @classmethod
     def writing(cls, log: Log) -> RegistryIndex:
-        """Return the index, updated in the ledger's own tables; call :meth:`seal` after the last change.
+        """Return the index, updated in the ledger's tables; call :meth:`seal` after the last change.
 
         Raises:
             LedgerError: rows were edited.
@@ -213,7 +204,7 @@ class RegistryIndex:
         return index
 
     def seal(self) -> None:
-        """Record that the tables hold all changes; the next use trusts them until another program writes."""
+        """Record that the tables hold all changes."""
         head = self._last
         self._run("DELETE FROM registry_seal")
         self._run("INSERT INTO registry_seal VALUES (?, ?, ?)", (head.length, head.digest, self._schema))
@@ -241,8 +232,8 @@ class RegistryIndex:
     def due(self, spend: int, level: int, repeats: int) -> tuple[set[bytes], set[bytes]]:
         """Return the records that a node at ``level`` must add, and those that it must subtract.
 
-        A record is added if it is in, is not in that level's sum, and was sent at most ``repeats`` times. It is
-        subtracted if it is gone, is still in the sum, and was sent for that at most as often.
+        Add a record that is in, not in that level's sum, and sent at most ``repeats`` times; subtract one that is gone,
+        still in the sum, and sent for that at most as often.
         """
         named = {"spend": spend, "level": level, "repeats": repeats}
         arriving, parting = ({key for (key,) in self._run(rule, named)} for rule in (_ARRIVING, _PARTING))
@@ -250,7 +241,6 @@ class RegistryIndex:
 
     @property
     def _schema(self) -> int:
-        """SQLite's count of changes to the file's tables and triggers."""
         return int(self._run("PRAGMA main.schema_version").fetchone()[0])
 
     @property
@@ -287,7 +277,7 @@ class RegistryIndex:
                 self._run(_TRIGGER.format(table=table, event=event))
 
     def _checked(self) -> tuple[Mapping[int, Fold], list[tuple[int, Held]]]:
-        """Fold the chain up to the tables' last change, compare, and return the fold and the changes that they lack."""
+        """Fold the chain, compare with the tables, and return the fold and the changes that the tables lack."""
         tables, (reached, digest, _) = self._tables(), self._sealed_at()
         folds, missing = defaultdict[int, Fold](Fold), list[tuple[int, Held]]()
         for number, record in self._changes():

@@ -1,8 +1,7 @@
 """The changes of a stream's records, in the ledger's own file and in one transaction with its records.
 
-The log holds one entry per change with the SHA-256 of its rows; the rows are in a table of the same file. So the ledger
-detects an edit or an older copy, and a million records make no chain of a million entries. Records are identified by
-keyed hashes; no moments are stored.
+The log holds one entry per change with the SHA-256 of its rows in a table of the same file, so the ledger detects an
+edit or an older copy. Records are identified by keyed hashes; no moments are stored.
 """
 
 from __future__ import annotations
@@ -32,8 +31,8 @@ class Register:
     Attributes:
         ends: last action by node: ``"taken"``, ``"left"``, ``"returned"`` or ``"lost"``.
         uploads: digest of each node's upload.
-        check: check value of the party's secret; empty before the first change.
-        rule: rule for ids of persons (``person_ids.RULE``); 1 where an earlier version opened it.
+        check: check value of the party's secret; initially empty.
+        rule: for ids of persons (``person_ids.RULE``); 1 where an earlier version opened it.
     """
 
     ends: dict[int, RegistryAction] = field(default_factory=dict)
@@ -43,11 +42,7 @@ class Register:
 
     @classmethod
     def of(cls, log: Log, spend: int) -> Register:
-        """Return the nodes of the stream allowed by record number ``spend``.
-
-        Raises:
-            LedgerError: a change was edited.
-        """
+        """Return the nodes of the stream allowed by record number ``spend``."""
         register = cls()
         for number, record in enumerate(log.records, start=1):
             if isinstance(record, Held) and record.spend == spend:
@@ -77,11 +72,7 @@ class View:
 
     @property
     def marks(self) -> dict[bytes, bytes]:
-        """Keyed hash of each person's entering rows, by the person's key; read from the chain.
-
-        Raises:
-            LedgerError: a mark was edited.
-        """
+        """Keyed hash of each person's entering rows, by the person's key."""
         digests: dict[bytes, bytes] = {}
         for number, record in enumerate(self.log.records, start=1):
             if isinstance(record, Held) and (record.spend, record.action) == (self.entry.id, "rows"):
@@ -101,17 +92,13 @@ class RegistryLog:
         """Return the nodes on record.
 
         Raises:
-            LedgerError: the file is missing, edited or an older copy, or the entry is another ledger's.
+            LedgerError: the file is missing, edited or older, or the entry is another ledger's.
         """
         with self.looking() as view:
             return view.register
 
     def carried(self, node: int) -> list[bytes]:
-        """Return the keys of the records that a node's vector adds or subtracts; none before it starts.
-
-        Raises:
-            LedgerError: as for :meth:`register`.
-        """
+        """Return the keys of the records that a node's vector adds or subtracts; none before it starts."""
         with self.looking() as view:
             for number, record in enumerate(view.log.records, start=1):
                 if isinstance(record, Held) and (record.spend, record.node, record.action) == (
@@ -127,7 +114,7 @@ class RegistryLog:
         """Yield a consistent view of the recorded state.
 
         Args:
-            whole: verify every row against the chain; otherwise only where another program has written to the rows.
+            whole: verify every row against the chain; otherwise only after another program has written.
 
         Raises:
             LedgerError: as for :meth:`register`.
@@ -137,10 +124,10 @@ class RegistryLog:
 
     @contextmanager
     def changing(self) -> Iterator[Changes]:
-        """Yield one exclusive transaction, in which all changes count or none.
+        """Yield one exclusive transaction.
 
         Raises:
-            LedgerError: as for :meth:`register`, or the disk failed. No noise may be sampled and nothing sent.
+            LedgerError: as for :meth:`register`, or the disk failed. Sample no noise and send nothing.
         """
         with writing(Path(self.ledger.path), self.ledger.timeout, expected=self.ledger.expected) as log:
             changes = Changes(log, self._stored(log), RegistryIndex.writing(log), self.ledger.stamp())
@@ -162,7 +149,7 @@ class Changes(View):
     at: str
 
     def open(self, check: bytes, rule: int) -> None:
-        """Record the check value of the party's secret, and the rule of ids if it is not the first."""
+        """Record the check value of the party's secret, and a later rule of ids than the first."""
         self._write("opened", check + bytes([rule] if rule > 1 else []))
 
     def move(self, state: Literal["entered", "gone"], keys: Iterable[bytes]) -> None:
@@ -177,7 +164,7 @@ class Changes(View):
         """Start a node; its mark and its records are written together.
 
         Raises:
-            LedgerError: the node has started before, or the stream has no such node.
+            LedgerError: the node has started before, or does not exist.
         """
         check_node(self.entry, node)
         self.log.append(Marked(at=self.at, spend=self.entry.id, node=node))

@@ -1,12 +1,12 @@
 """Streams: records that enter and leave over the epochs, released every epoch under one promise.
 
-A stream's nodes hold *different* records, so all together cost as little as one release (docs/streams.md). This holds
-only while records stay disjoint: ``RecordRegistry`` or the server's parties enforce it, the spend records who does
-(``Spent.apart``), and ``mark_started`` refuses any other caller.
+A stream's nodes hold *different* records, so all together cost as little as one release (docs/streams.md), while
+records stay disjoint. The spend records who enforces this (``Spent.apart``): the party's ``RecordRegistry`` or the
+parties of a server that sees sums; ``mark_started`` refuses other callers.
 
-Under correlated noise a central server weighs exact sums in the ring, adds noise there, then lifts the result. Stored
-noise is bound to the sums it hides: the same seed with other sums yields other noise. Bound to the epoch's number
-alone, it would let a copy of the folder reveal one party's exact sums.
+Under correlated noise a central server weighs exact sums in the ring and adds noise there, before the lift. Stored
+noise is bound to the sums it hides: bound to the epoch's number alone, it would let a copy of the folder reveal one
+party's exact sums.
 """
 
 from __future__ import annotations
@@ -58,10 +58,10 @@ class StreamTotal:
     """Sums over all records that are in, from the nodes released so far; ``heads`` read it as a release.
 
     Attributes:
-        plan: the stream's plan.
+        plan: the stream's.
         vector: int64, flat, in grid steps; exact without DP.
         sigma: noise standard deviation per statistic, in real units.
-        epoch: the last epoch in it, from 0.
+        epoch: the last included, from 0.
         suppressed: always empty; streams need every class's sums.
 
     Example:
@@ -92,15 +92,15 @@ class Stream(Planned):
         plan: the budget of all epochs together, and the cohort of each; ``max_records`` bounds the changes of one node
             (an epoch; at the top of a tree, all epochs).
         epochs: T, at most 1024; a power of two for the tree.
-        mechanism: ``"increments"`` releases each epoch's change, with noise that grows like sqrt(t) in the total.
-            ``"tree"`` releases dyadic sums too, in log2 T + 1 levels. ``"square-root"`` correlates the epochs' noise,
-            with the smallest noise in the total, in the central model only.
+        mechanism: ``"increments"`` releases each epoch's change, with noise that grows like sqrt(t) in the total;
+            ``"tree"`` releases dyadic sums too, in log2 T + 1 levels; ``"square-root"`` correlates the noise, with the
+            smallest noise in the total, in the central model only.
         deletions: records may leave again; costs up to sqrt 2 more noise.
         repeats: how often a record may be sent again at one level without proof that it was not counted.
         allow_disclosing_leavers: deletions without noise: comparing two totals shows a leaver exactly.
 
     Raises:
-        PlanError: a plan or number that no stream can have; the message contains the remedy.
+        PlanError: an inadmissible plan or number; the message contains the remedy.
 
     Guarantee:
         All epochs together are mu-GDP with :attr:`mu`, which is at most the plan's own, for its unit and adjacency: one
@@ -238,12 +238,12 @@ class Stream(Planned):
     def total(self, releases: Releases) -> StreamTotal:
         """Return the sums over all records that are in, from the nodes released so far.
 
-        Increments add up. Tree nodes and releases with correlated noise are weighted by least squares. An epoch without
-        a sum is excluded, and so are its records until they are sent again.
+        Tree nodes and releases with correlated noise are weighted by least squares. An epoch without a sum is excluded,
+        with its records until they are sent again.
 
         Raises:
             ReleaseError: no node has a sum yet.
-            PlanError: releases of another stream, or more than it has nodes.
+            PlanError: releases of another stream, or too many.
         """
         self._check(releases)
         have = [place for place, release in enumerate(releases) if release is not None]
@@ -316,7 +316,7 @@ def weighed_release(
     Args:
         stream: with mechanism ``"square-root"``.
         seed: 32 secret bytes, on the disk before the first epoch and the same in every epoch.
-        sums: every epoch's so far; None for an epoch without one. The last must be present.
+        sums: every epoch's so far; None for an epoch without one, except the last.
         reproducible: others may know the seed; the release is marked with it.
 
     Guarantee:
@@ -328,7 +328,7 @@ def weighed_release(
         only one list of sums per epoch. Assumes that the server is honest and keeps seed and sums secret.
 
     Raises:
-        PlanError: another mechanism, no sum for the last epoch, or more sums than epochs.
+        PlanError: another mechanism, no sum for the last epoch, or too many sums.
         ReleaseError: too few survivors.
         AggregationError: the noisy sums are of no honest cohort.
     """
@@ -357,7 +357,6 @@ def bytes_of_sums(sums: Sequence[Summed | None]) -> bytes:
 
 
 def _noise(plan: Plan, seed: bytes, sums: Sequence[Summed | None]) -> NDArray[np.int64]:
-    """Return the last epoch's z, in 2**-FIXED_BITS of a grid step."""
     epoch = (len(sums) - 1).to_bytes(4, "big")
     rng = bound_to(seed, _LABEL, bytes.fromhex(plan.digest), epoch, bytes_of_sums(sums))
     assert plan.noise is not None  # noqa: S101  the caller has refused it
