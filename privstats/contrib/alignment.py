@@ -1,8 +1,6 @@
 """Masked SLOT-Align: one sum of client Gaussians, further sums to their barycentre, and the transport map.
 
-The course maps clients of different domains to a common Gaussian before an ordinary release (docs/alignment.md). Each
-plan lists the clients that must be in all sums. Clients sign that list, so a server cannot change the list between
-sums.
+Each plan lists the clients that must be in all sums; clients sign the list, so a server cannot change it between sums.
 """
 
 from __future__ import annotations
@@ -38,12 +36,12 @@ _STEPS = get_args(Step)
 class Alignment(Planned):
     """A first sum of ``(n, sum x, n Sigma)`` and T rounds, each at the reference computed from earlier sums.
 
-    Without noise all sums are over the *same* clients: a client that vanishes ends the alignment, and the reference
-    reached so far is used. Under a promise a round that ends without a sum changes nothing but the count.
+    Without noise all sums are over the *same* clients: a vanished client ends the alignment at the reference reached so
+    far. Under a promise a round without a sum only advances the count.
 
     Use it for clients that each hold one domain, with different label mixes, judged on the complete domain. Judged on
-    the client's own mix it costs accuracy (``WithinSchema`` and ``heads.Personal`` are for that), and with several
-    clients a domain it gains next to nothing (docs/alignment.md).
+    the client's own mix it costs accuracy (use ``WithinSchema`` and ``heads.Personal``); with several clients a domain
+    it gains next to nothing (docs/alignment.md).
 
     Guarantee:
         With a ``Privacy`` of unit client and a ``client_clip``, all T + 1 sums together are mu-GDP with :attr:`mu`, for
@@ -55,8 +53,8 @@ class Alignment(Planned):
 
     Args:
         first: a plan of a ``GaussianSchema`` without a reference, with T ``rounds``.
-        step: ``"alvarez-esteban"``, or ``"published"`` as the SLOT-Align paper has it.
-        promise: the owners' promise for all sums together, for files and audits; as in ``Rounds``.
+        step: ``"alvarez-esteban"``, or ``"published"`` (SLOT-Align).
+        promise: the owners' promise for all sums together, as in ``Rounds``.
 
     Raises:
         PlanError: another plan or step, or a promise below the sums' cost.
@@ -122,7 +120,7 @@ class Alignment(Planned):
         return msgspec.json.encode((self.first.digest, self.step))
 
     def next(self, releases: Releases) -> Plan | None:
-        """Return the plan of round ``len(releases)``; None after T rounds, and where a sum without noise is missing.
+        """Return the plan of round ``len(releases)``; None after T rounds, or after a missing sum without noise.
 
         Raises:
             PlanError: releases of other plans, or, without noise, over other clients than the first.
@@ -198,8 +196,7 @@ class Reference:
     """The common Gaussian to which clients are transported.
 
     Attributes:
-        mean: published, ``(d,)``.
-        covariance: published, ``(d, d)``.
+        mean, covariance: published, ``(d,)`` and ``(d, d)``.
         schema: how clients measure their own Gaussians.
 
     Example:
@@ -217,11 +214,11 @@ class Reference:
 
     @cached_property
     def published(self) -> Published:
-        """Mean and covariance as published values, for a file next to the plans that name them."""
+        """Mean and covariance as published values."""
         return Published.of({"mean": self.mean, "S": self.covariance})
 
     def transport(self, strength: float = 0.4) -> Transport:
-        """Return the transform that a second plan names: equal for all clients, and not yet bound to any.
+        """Return the transform that a second plan names, not yet bound to a client.
 
         Args:
             strength: tau, 0 (stay) to 1 (all the way); .4 in the paper.
@@ -231,8 +228,8 @@ class Reference:
     def local(self, transform: Transport, X: Any) -> Transport:
         """Return one client's transform, from its own Gaussian to the reference.
 
-        It equals the plan's, so that ``replace(plan.schema, transform=(local,))`` measures under the plan's schema.
-        Values derived from the client's records stay in memory and are never saved.
+        It equals the plan's, so that ``replace(plan.schema, transform=(local,))`` measures under the plan's schema. Its
+        derived values stay in memory and are never saved.
 
         Args:
             transform: of the second plan.
@@ -278,7 +275,7 @@ def next_reference(reference: Array, mean: Array, step: Step) -> Array:
 
 
 def barycentre(covariances: Sequence[Array], weights: ArrayLike, steps: int, step: Step) -> Array:
-    """Return the reference after some steps from the weighted mean of the covariances, computed centrally.
+    """Return the reference after some steps from the covariances' weighted mean, computed centrally.
 
     Example:
         >>> from privstats.contrib import alignment
@@ -311,8 +308,8 @@ def transport(source: Array, target: Array) -> Array:
 def distance(one: Array, other: Array) -> float:
     """Return the Wasserstein-2 distance between two centred Gaussians, ``||S^1/2 - T^1/2 U||`` in the Frobenius norm.
 
-    U, the polar factor of ``T^1/2 S^1/2``, rotates the roots closest together (Bhatia, Jain, Lim 2019, theorem 1). The
-    textbook trace form turns a rounding error eps into sqrt(eps) at small distances; this form does not.
+    U is the polar factor of ``T^1/2 S^1/2`` (Bhatia, Jain, Lim 2019, theorem 1). A rounding error eps stays eps at
+    small distances; in the trace form it grows to sqrt(eps).
 
     Example:
         >>> from privstats.contrib import alignment

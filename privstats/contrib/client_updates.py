@@ -1,8 +1,7 @@
 """Make a client's update of another program's model private at the client before it leaves, round after round.
 
-The other program trains; this module clips each update to a public norm, rounds it to integers, adds noise, and charges
-the client's own ledger first. An update is one record of a :class:`~privstats.schema.MeanSchema`, which defines clip
-norm, grid, noise, price and proof. ``contrib.nvflare.weights`` is a filter over it.
+An update is one record of a :class:`~privstats.schema.MeanSchema`, which defines clip norm, grid, noise, price and
+proof. The client's own ledger is charged first.
 """
 
 from __future__ import annotations
@@ -37,9 +36,8 @@ _ADJACENCY: Final = "replace-one"
 class ClientUpdates:
     """Noise on one client's updates in several rounds, under one promise for the client.
 
-    Every round costs mu = mu(epsilon, delta) / sqrt(rounds), which adds up to the promise after ``rounds`` of them. The
-    noise is *local*: each client adds all of it, no other party is trusted, and the mean of n updates has 1 / sqrt(n)
-    of one client's noise in every entry.
+    Every round costs mu = mu(epsilon, delta) / sqrt(rounds). The noise is *local*: each client adds all of it, no other
+    party is trusted, and the mean of n updates has 1 / sqrt(n) of one client's noise in every entry.
 
     Guarantee:
         Unit one client with all its records, adjacency replace-one: its data may be exchanged for any other, also for
@@ -51,13 +49,13 @@ class ClientUpdates:
         for everything that does.
 
     Args:
-        shapes: the names of an update's arrays and their shapes; public, as the model is.
+        shapes: an update's array names and shapes; public.
         clip_norm: C, the maximum norm over all arrays together; public, chosen without data.
         epsilon, delta: the promise of all rounds together.
         rounds: the number of rounds that share it.
 
     Raises:
-        PlanError: a value out of range, or rounds so small in budget that each would be nothing but noise.
+        PlanError: a value out of range, or rounds whose budget leaves nothing but noise.
 
     Example:
         >>> from privstats.contrib.client_updates import ClientUpdates
@@ -92,16 +90,12 @@ class ClientUpdates:
 
     @cached_property
     def schema(self) -> MeanSchema:
-        """Schema of one update: one record, with arrays concatenated in order of their names."""
+        """Schema of one update: one record, its arrays concatenated by name."""
         return MeanSchema(self.size, self.clip_norm, _GRID_BITS)
 
     @cached_property
     def privacy(self) -> dp.Privacy:
-        """Promise of one round.
-
-        Raises:
-            PlanError: a value out of range.
-        """
+        """Promise of one round; raises ``PlanError`` for a value out of range."""
         total = self._promise(self.epsilon)
         if self.rounds == 1:
             return total
@@ -139,14 +133,14 @@ class ClientUpdates:
         Each call is a separate round and costs its price, even for a repeated update.
 
         Args:
-            update: arrays by name, of :attr:`shapes`. An update with NaN or infinity counts as zeros.
+            update: arrays by name, of :attr:`shapes`; one with NaN or infinity counts as zeros.
             ledger: the client's own.
-            account: an account with unit ``"client"`` and adjacency ``"replace-one"``.
+            account: one with unit ``"client"`` and adjacency ``"replace-one"``.
             rng: None samples from the system; a reproducible one is for tests.
-            allow_reproducible: whether ``rng`` may be reproducible.
+            allow_reproducible: accept a reproducible ``rng``.
 
         Returns:
-            float32 arrays by name, whatever types were passed.
+            float32 arrays by name.
 
         Raises:
             DataError: other names or shapes; nothing is spent.

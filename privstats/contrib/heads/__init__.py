@@ -1,5 +1,4 @@
-"""Heads of classes that few studies take: low-rank covariances, and two that are trained on synthetic records.
+"""Heads of classes that few studies need: low-rank covariances, parties, and two trained on synthetic records.
 
-The registry of ``privstats.heads`` finds them as it finds those of other packages, so each is a name of
-``privstats.heads``, of every ``--head`` and of head files. ``synthetic`` has the samples and the training.
+Each is also a name of ``privstats.heads``, of ``--head`` and of head files.
 """

@@ -1,7 +1,7 @@
 """FisherMix: a linear softmax head trained on synthetic records in the Fisher subspace.
 
-Samples come from (N, A, S); from (N, A, B) with one covariance for all classes, scaled by D to each class's own
-variances; or from (N, A, D) without correlations. No record is used.
+Samples come from (N, A, S); from (N, A, B) with one covariance, scaled by D to each class's variances; or from (N, A,
+D) without correlations.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ class FisherMix(ClassHead):
             directions in which class covariances differ.
         per_class: samples per class; ``"auto"`` is 20,000 in all and at least 400 each.
         dispersion: tau, the factor on every standard deviation; ``"auto"`` widens classes that hardly overlap.
-        pooled_weight: pull of the class covariances toward the pooled one, as in ``RDA``.
+        pooled_weight: as in ``RDA``.
         shrinkage, priors: as in ``QDA``.
         weight_decay: L2 penalty that bounds the weights on separable samples.
-        max_rounds, patience: rounds of ten L-BFGS iterations, and how many may pass without a lower loss on held-out
-            synthetic samples.
+        max_rounds, patience: rounds of ten L-BFGS iterations, and the limit without a lower loss on held-out synthetic
+            samples.
         random_state: seed of the samples.
         device: ``"cpu"``, ``"cuda"`` or ``"auto"``.
         progress: show a progress bar at once; else a terminal has one after two seconds.

@@ -28,16 +28,13 @@ _SMALLEST_SHARE = 1e-3
 class LowRankQDA(ClassHead):
     """QDA with ``Sigma_c = D_c + U_c U_c^T``, U_c of rank r (GH-OFL appendix A.2), inverted by Woodbury.
 
-    The defaults were chosen on validation splits of BANKING77 and cifar10 features; the published ones are the features
-    basis, the diagonal residual and no pull.
-
     Args:
         rank: r, directions per class, at least 0; at most d are used.
         basis: coordinates of D_c and U_c: ``"pooled"`` whitens the pooled covariance, so that rank 0 is LDA;
             ``"features"`` (the paper's) makes rank 0 naive Bayes.
         residual: D_c, after U_c has the r largest eigenvalues: ``"isotropic"``, the mean of the other eigenvalues;
-            ``"diagonal"``, the diagonal of the rest; ``"whole"``, the diagonal of the full covariance.
-        pooled_weight: pull of the class covariances toward the pooled one, as in ``RDA``.
+            ``"diagonal"`` (the paper's), the diagonal of the rest; ``"whole"``, the diagonal of the full covariance.
+        pooled_weight: pull toward the pooled covariance, as in ``RDA``; 0 in the paper.
         shrinkage, priors, subspace: as in ``QDA``.
 
     Attributes:
@@ -88,8 +85,7 @@ def woodbury_rule(
 ) -> LowRankRule:
     """Return the rule of covariances diag(D_c) + U_c U_c^T; D ``(C, d)``, U ``(C, d, r)``, means ``(C, d)`` projected.
 
-    Precision by Woodbury, ``D^-1 - D^-1 U K^-1 U^T D^-1``; log determinant by the matrix determinant lemma, ``log det D
-    + log det K``, K = I + U^T D^-1 U.
+    Precision ``D^-1 - D^-1 U K^-1 U^T D^-1``, log determinant ``log det D + log det K``, K = I + U^T D^-1 U.
     """
     C, d, r = factors.shape
     precision = 1 / diagonal

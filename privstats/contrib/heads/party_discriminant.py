@@ -1,7 +1,6 @@
 """A linear classifier from one or two directions per party, for promises that protect parties.
 
-The release's sum is the rule; the serving site estimates its offset, and which directions carry a signal, from its own
-unlabelled rows.
+A serving site can add its offset and signal directions from its own unlabelled rows.
 """
 
 from __future__ import annotations
@@ -38,8 +37,8 @@ class PartyDiscriminant(ClassHead):
 
     With ``PartyRounds`` W is the sum of both releases. m removes the rows' common offset, which W alone would read as a
     preference for some classes. With a site's rows, each direction retains the share of W that the site's second moment
-    and the known noise level make likely (``heads.estimates.site``), worth up to 18 points (docs/papers_and_peers.md).
-    Nothing is tuned. Probabilities are a softmax of the scores and are not calibrated.
+    and the noise level make likely (``heads.estimates.site``), worth up to 18 points (docs/papers_and_peers.md).
+    Probabilities are not calibrated.
 
     Attributes:
         center_: m, ``(d,)``; zeros without ``X_site``.
@@ -63,8 +62,8 @@ class PartyDiscriminant(ClassHead):
         """Fit on local records as one party's, without clip or noise; m is their mean.
 
         Args:
-            X: features, shape ``(n, d)``; numpy, torch, a table or anything array-like, at least one record.
-            y: labels, shape ``(n,)``, of any type; or the name of their column in a table X.
+            X: features, shape ``(n, d)``, array-like or a table; at least one record.
+            y: labels, shape ``(n,)``, of any type; or their column's name in a table X.
         """
         X, y = validate_data(self, *local(X, y), dtype=np.float64)
         check_classification_targets(y)
@@ -89,7 +88,7 @@ class PartyDiscriminant(ClassHead):
             labels: names of all C classes, in order; defaults to the plan's ``class_names``, else 0..C-1.
             X_site: unlabelled rows of the site that will use the head, as for ``predict``. **No promise covers them**:
                 the head holds their mean and directions, so ``provenance_`` states that it must stay at that site. A
-                hundred rows yield most of the gain; with one row W hardly changes.
+                hundred rows yield most of the gain.
             public: refused; the head reads no class means.
 
         Guarantee:
@@ -97,7 +96,7 @@ class PartyDiscriminant(ClassHead):
             still holds for every other party toward this site; nothing is promised for the site's own rows.
 
         Raises:
-            ReleaseError: a release of another kind, two of different courses, or a non-finite result.
+            ReleaseError: a release of another kind, two of different courses, or a nonfinite result.
             HeadError: not a release, or ``public`` is passed.
             DataError: ``labels`` does not name every class once, ``X_site`` is no finite matrix of such rows, or a list
                 holds no release, or more than two.
@@ -168,14 +167,13 @@ def site_weights(weights: Array, sigma: float, centred: Array) -> Array:
     """Return noisy weights of a linear rule for classes, denoised in the directions of a site's rows.
 
     With S = Q diag(l) Q' the rows' second moment, the signal in direction j has variance t l_j, with t the most likely
-    number under the noisy weights. Direction j retains its posterior mean, the share ``t l_j / (t l_j + sigma^2)``. The
-    result is whitened by ``l_j^-1/4``, as parties that stop early whiten too little (docs/papers_and_peers.md).
+    number. Direction j retains its posterior mean, the share ``t l_j / (t l_j + sigma^2)``, and is whitened by
+    ``l_j^-1/4``, because parties that stop early whiten too little (docs/papers_and_peers.md).
 
     Args:
-        weights: ``(C, d)``; the part that all classes share decides nothing and is removed.
-        sigma: noise standard deviation of an entry; with 0 the weights are only whitened.
-        centred: rows of the site less their mean, ``(n, d)``. With fewer rows than directions eigenvalues are pulled
-            together; one row leaves the weights nearly unchanged.
+        weights: ``(C, d)``; the part that all classes share is removed.
+        sigma: noise standard deviation of an entry; 0 only whitens.
+        centred: rows of the site less their mean, ``(n, d)``; with few rows eigenvalues are pulled together.
     """
     own: Array = weights - weights.mean(axis=0)
     records, features = centred.shape

@@ -1,7 +1,7 @@
 """Proto-Hyper: a low-rank residual on a Gaussian base, distilled from a teacher that sees more than the base.
 
-Samples come from (N, A, S); from (N, A, B) with one covariance for all classes, scaled by D to each class's own
-variances; or from (N, A, D) without correlations. No record is used.
+Samples come from (N, A, S); from (N, A, B) with one covariance, scaled by D to each class's variances; or from (N, A,
+D) without correlations.
 """
 
 from __future__ import annotations
@@ -30,20 +30,18 @@ _WIDE = 256
 class ProtoHyper(ClassHead):
     """``g(z) = g_base(z) + V_2 U_1 z`` in the Fisher subspace, fitted to a teacher's softened scores (GH-OFL 3.3).
 
-    The loss is ``alpha T^2 KL(teacher / T || student / T) + (1 - alpha) CE``. The teacher is a discriminant in the
-    *full* feature space. Default dimension and temperature were chosen on validation splits of cifar10, Fashion-MNIST
-    and BANKING77 features and digits.
+    The loss is ``alpha T^2 KL(teacher / T || student / T) + (1 - alpha) CE``.
 
     Args:
         base: ``"rda"``, ``"lda"`` or ``"nb"`` in the Fisher subspace.
-        teacher: ``"rda"`` (Student's t scores), ``"lda"``, or ``"blend"``, the mean of both, in all features.
+        teacher: in all features: ``"rda"`` (Student's t scores), ``"lda"``, or ``"blend"``, their mean.
         rank: of the residual; at most min(C, k) is used.
         temperature: T.
         alpha: weight of distillation against cross entropy on the synthetic labels.
         dimension: of the subspace, as in ``FisherMix``; ``"auto"`` is up to 256 where S was released, so that base and
             residual see where class covariances differ, else C - 1.
         per_class, dispersion, pooled_weight, shrinkage, priors: as in ``FisherMix``; ``"auto"`` samples 10,000 in all
-            and at least 100 per class. Base and teacher use ``pooled_weight`` too.
+            and at least 100 per class.
         weight_decay, max_rounds, patience, random_state, device, progress: as in ``FisherMix``.
 
     Attributes:

@@ -1,7 +1,6 @@
-"""Synthetic records: the Gaussian classes that moments describe, samples of them, and softmax training on those.
+"""Synthetic records from released moments: Gaussian classes, samples of them, and softmax training on those.
 
-Every sample comes from released moments, so none is private data. Samples are deterministic under a seed; training uses
-L-BFGS, which is not random.
+Samples are deterministic under a seed; none is private data.
 """
 
 from __future__ import annotations
@@ -87,7 +86,7 @@ class World:
         """Build the world of some evidence.
 
         Args:
-            evidence: with S, B or D; ``class_covariances`` states which class covariances each allows.
+            evidence: with S, B or D; see ``class_covariances``.
             dimension: of the subspace, not None; more than C - 1 adds directions in which class covariances differ.
             pooled_weight, shrinkage: as in ``class_covariances``.
             priors: as in ``log_priors``.
@@ -158,11 +157,7 @@ class Convergence:
 
 
 def choose_device(torch: Any, device: str) -> Any:
-    """Return the torch device named; ``"auto"`` is CUDA where available.
-
-    Raises:
-        DataError: CUDA was requested and is not available.
-    """
+    """Return the torch device named; ``"auto"`` is CUDA where available; raise ``DataError`` for missing CUDA."""
     if device == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     if device.startswith("cuda") and not torch.cuda.is_available():
@@ -173,9 +168,7 @@ def choose_device(torch: Any, device: str) -> Any:
 def converge(
     torch: Any, head: Any, parameters: list[torch.Tensor], loss_of: Callable[[Any], torch.Tensor], *samples: Any
 ) -> Convergence:
-    """Run L-BFGS on the first samples until the second's loss stalls for ``patience`` rounds; restore the best
-    parameters.
-    """
+    """Run L-BFGS until the second samples' loss stalls for ``patience`` rounds; restore the best parameters."""
     train, held_out = samples
     optimiser = torch.optim.LBFGS(
         parameters, max_iter=_ROUND, history_size=20, line_search_fn="strong_wolfe", tolerance_change=1e-10

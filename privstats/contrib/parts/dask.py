@@ -1,8 +1,6 @@
-"""Tasks on a party's own Dask cluster: moments of its records, or sums of a leader's settled parts.
+"""Tasks on a party's own Dask cluster, which sees its records: moments, or sums of a leader's settled parts.
 
-The cluster sees its records: this engine masks nothing. Moments of a partition are a value in a tree of sums, so a
-repeated task replaces its value and no record counts twice. For a leader's parts, a task reads one object of a store,
-opens its bodies and returns one vector of the ring.
+Partial results are values in a tree of sums, so a repeated task replaces its value and nothing counts twice.
 """
 
 from __future__ import annotations
@@ -66,34 +64,32 @@ def measure(
     unreadable: Unreadable = "refuse",
     progress: bool = False,
 ) -> Moments:
-    """Return exact moments of records that a Dask cluster holds; ``==`` to ``privstats.measure`` of all of them
-    together.
+    """Return exact moments of records on a Dask cluster; equal to ``privstats.measure`` of all of them together.
 
-    It runs on the current ``distributed.Client``, or on Dask's local scheduler. Each partition is one task, and its
-    moments are a value at one place of a tree of sums: a task that is run again, because its worker died or lost its
-    memory, replaces its value, so no record counts twice. Partitions must give the same records at every read.
+    It runs on the current ``distributed.Client``, or on Dask's local scheduler. Partitions must return the same records
+    at every read.
 
     Args:
-        schema: the statistics to measure: of sums over records, those of every session of a course among them.
-        X: a Dask array ``(n, features)``, or a Dask dataframe with one column per feature. Without ``y``: a bag of
-            ``(X, y)`` batches, or a list of delayed ``(X, y)`` batches, each as ``privstats.measure`` takes them.
-        y: a Dask array or series of labels or targets, in the same partitions; one with a column per target where
-            there are several.
-        published: values that the schema reads: give ``plan.published``.
-        unreadable: as in ``privstats.measure``: give ``plan.unreadable``. Whether a record can be read follows from it
-            alone, whatever types its partition has; how many cannot, the workers' logs say.
+        schema: the statistics to measure, which must be sums over records.
+        X: a Dask array ``(n, features)``, or a Dask dataframe with one column per feature. Without ``y``: a bag, or a
+            list of delayed values, of ``(X, y)`` batches as ``privstats.measure`` accepts them.
+        y: a Dask array or series of labels or targets, partitioned like ``X``; one column per target where there are
+            several.
+        published: values that the schema reads: pass ``plan.published``.
+        unreadable: as in ``privstats.measure``: pass ``plan.unreadable``. Readability depends on the record alone;
+            workers' logs count the unreadable records.
         progress: show a progress bar on the terminal.
 
     Guarantee:
         Integer sums are associative and every record's part of them depends on the record alone (``docs/moments.md``),
-        so the result is the same integers for every cut into partitions, every order and every number of retries.
-        Nothing is private inside the cluster: its workers see records, its scheduler runs any code that it receives.
+        so the result is the same integers for every partitioning, every order and every number of retries. Nothing is
+        private inside the cluster: its workers see records, its scheduler runs any code that it receives.
 
     Raises:
-        DataError: an argument is not a Dask collection, ``y`` has other partitions than ``X``, or records do not fit
-            the schema: the message names the partition.
-        SchemaError: ``schema`` is not a schema, or not one of sums over records.
-        PrivstatsError: the workers that took one partition died one after the other.
+        DataError: no Dask collection, other partitions of ``y``, or records that do not fit; the message names the
+            partition.
+        SchemaError: ``schema`` is not a schema of sums over records.
+        PrivstatsError: one partition's workers died one after another.
         MissingExtraError: Dask is not installed.
     """
     require_schema(schema, "contrib.parts.dask.measure(schema, X, y)")
@@ -119,7 +115,6 @@ def measure(
 
 
 def _measured(known: tuple[Schema, Published | None], unreadable: Unreadable, place: int, *part: Any) -> Moments | None:
-    """Return the moments of one partition; None for a bag's partition without a batch."""
     schema, published = known
     try:
         if len(part) == 2:
@@ -236,12 +231,11 @@ def _is_cut(value: Any) -> bool:
 class PartTasks:
     """A leader's own cluster, for sums of settled parts.
 
-    A task depends only on one object and its bodies' keys, so it may run twice, on two workers, in any order. Nothing
-    is hidden from the cluster. It sees what the leader sees: bodies, each uniform to any observer who lacks one
-    helper's streams. Its workers must have this version of privstats.
+    A task depends only on one object and its bodies' keys, so it may run twice. The cluster sees what the leader sees:
+    bodies, each uniform to any observer who lacks one helper's streams. Its workers need this version of privstats.
 
     Args:
-        scheduler: its address, ``tls://HOST:PORT``; plain ``tcp://`` on this machine only. Certificates are Dask's own
+        scheduler: ``tls://HOST:PORT``; plain ``tcp://`` on this machine only. Certificates are Dask's own
             configuration.
 
     Raises:
@@ -271,9 +265,9 @@ class PartTasks:
         """Return a future of the part's packed sum.
 
         Args:
-            part: the object: bodies as they arrived, concatenated.
+            part: the object: concatenated bodies.
             ring: of the bodies.
-            keys: 44 bytes for each body, in their order: key and nonce.
+            keys: each body's key and nonce, 44 bytes, in order.
         """
         name = f"privstats-part-{part.tag.hex()}-{part.url.rpartition('-')[2]}"
         return self._client.submit(_part_sum, part, ring.segments, keys, key=name, pure=False)

@@ -1,8 +1,7 @@
-"""Store objects for the sums of settled parts, in any store that fsspec names: a folder, or a bucket.
+"""Store objects for the sums of settled parts, in a folder or bucket that fsspec names.
 
-An object is the bodies of one part as they arrived, ciphertexts for the leader's box key. The store learns their sizes
-and times, as the network did, and never has the keys that open them. A reader verifies all bytes of an object under a
-key that only the leader has (GMAC, NIST SP 800-38D).
+An object is one part's bodies, ciphertexts for the leader's box key. The store learns their sizes and times, as the
+network did. A reader verifies all bytes under a key that the store never has (GMAC, NIST SP 800-38D).
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ _KEY_BYTES, _NONCE_BYTES = 32, 12
 
 
 class StoreError(PrivstatsError):
-    """An object that cannot be written or read, or differs from the one written."""
+    """An object that cannot be written or read, or was changed."""
 
 
 @dataclass(frozen=True)
@@ -33,9 +32,9 @@ class StoredPart:
     """One object in a store.
 
     Attributes:
-        url: its address, which may hold a password.
+        url: its address, perhaps with a password.
         size: its bytes.
-        key: of this object's tag alone, 32 bytes.
+        key: 32 bytes, of this object's tag alone.
         tag: GMAC of all its bytes.
     """
 
@@ -54,8 +53,8 @@ class PartStore:
     """The objects of one run.
 
     Args:
-        url: a folder for this purpose alone, as fsspec names it: ``s3://bucket/folder`` or a path.
-        run: the run's name, in hex, for its folder there.
+        url: a folder for this purpose alone, ``s3://bucket/folder`` or a path.
+        run: the run's name, in hex.
 
     Raises:
         MissingExtraError: fsspec is not installed.
@@ -78,11 +77,7 @@ class PartStore:
         self._url = posixpath.join(full if full.startswith("file:") else url, run)
 
     def put(self, number: int, pieces: Iterable[bytes | memoryview]) -> StoredPart:
-        """Write the object of a part, under a new name.
-
-        Raises:
-            StoreError: it cannot be written.
-        """
+        """Write the object of a part under a new name; raise ``StoreError`` where that fails."""
         name = f"{number}-{os.urandom(8).hex()}"
         size, key = 0, os.urandom(_KEY_BYTES)
         tag = _tagged(key)
@@ -102,17 +97,13 @@ class PartStore:
             self._files.rm_file(posixpath.join(self._home, part.name.partition("/")[2]))
 
     def clear(self) -> None:
-        """Remove all objects of the run, those of earlier processes too."""
+        """Remove all objects of the run."""
         with suppress(Exception):
             self._files.rm(self._home, recursive=True)
 
 
 def content_of(part: StoredPart) -> bytes:
-    """Return all bytes of an object.
-
-    Raises:
-        StoreError: it is missing, of another length, or changed; the message names it.
-    """
+    """Return all bytes of an object; raise ``StoreError``, with its name, where missing or changed."""
     with _in_a_sentence(f"object {part.name} cannot be read"):
         files, path = _core().url_to_fs(part.url)
         with files.open(path, "rb") as file:
@@ -128,7 +119,6 @@ def content_of(part: StoredPart) -> bytes:
 
 
 def _tagged(key: bytes) -> AEADEncryptionContext:
-    """Use GCM without a plaintext, for one message under one key."""
     return Cipher(algorithms.AES256(key), modes.GCM(bytes(_NONCE_BYTES))).encryptor()
 
 

@@ -1,8 +1,7 @@
-"""Sum settled parts beyond the leader's machine: write bodies to a store, let a cluster sum them, collect the sums.
+"""Sum settled parts beyond the leader's machine, through a store and a cluster.
 
-The journal stores a part's reports until its sum arrives, so no outside failure loses a report. A changed or lost
-object is written anew. The leader sums a part that fails three times, and everything after three such parts in a row or
-an unexpected error.
+The journal stores a part's reports until its sum arrives, so no outside failure loses a report. The leader sums a part
+that fails three times, and everything after three such parts in a row or an unexpected error.
 """
 
 from __future__ import annotations
@@ -59,7 +58,7 @@ class Cluster:
         """Return a Dask cluster and a store for the run of a folder.
 
         Raises:
-            LocalProtocolError: a plain address beyond this machine, or a plan whose reports carry proofs.
+            LocalProtocolError: a plain address beyond this machine, or reports with proofs.
             PrivstatsError: the cluster does not answer, or fsspec knows no such store.
         """
         from privstats.contrib.parts.dask import PartTasks
@@ -151,7 +150,6 @@ class PartSums:
         self._called(self._run.tick)
 
     def _turn(self) -> bool:
-        """Collect finished parts and hand out waiting ones; return whether there were any."""
         if self._run.ended is not None:
             raise _GoneError("the run has ended")
         waiting = self._called(lambda: {} if self._run.journal is None else dict(self._run.journal.unsummed))
@@ -179,7 +177,7 @@ class PartSums:
             self._failed(number, error)
 
     def _stored(self, number: int, senders: Sequence[int]) -> tuple[StoredPart, bytes]:
-        """Write a part's object, a few bodies at a time, so that reports are accepted in between."""
+        """Write a few bodies at a time, so that reports are accepted in between."""
         keys: list[bytes] = []
 
         def pieces() -> Iterator[bytes | memoryview]:
@@ -243,5 +241,5 @@ class PartSums:
 
 
 def _logged(error: Exception) -> str:
-    """Return an error for the log: our own text, or its type; other texts may hold addresses and keys."""
+    """Log our own text, or the error's type: other texts may hold addresses and keys."""
     return str(error) if isinstance(error, PrivstatsError) else type(error).__name__

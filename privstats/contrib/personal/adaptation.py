@@ -1,6 +1,6 @@
 """Estimates from one client's own records after a release: label shares, an offset, a linear adapter, their strength.
 
-They are functions of single records, hence outside every promise, and must not leave the client.
+They are functions of single records, outside every promise, and must not leave the client.
 """
 
 from __future__ import annotations
@@ -87,9 +87,9 @@ class Adapter:
 class TrainedAdapter:
     """The linear map that minimises all of FedCGS eq. 12: its task loss plus the distance to the class means.
 
-    P minimises the mean of ``-log softmax(W f(x) + b)_y + lambda |f(x) - m_y|^2 / s^2`` plus ``lambda pull |P - I|^2``.
-    Here ``f(x) = c + (x - c) P``, and s^2 is the mean square of the entries of ``x - c``, so that lambda does not
-    depend on the scale. The problem is convex, and the columns of the best P - I are in the span of the rows.
+    P minimises the mean of ``-log softmax(W f(x) + b)_y + lambda |f(x) - m_y|^2 / s^2`` plus ``lambda pull |P - I|^2``,
+    with ``f(x) = c + (x - c) P`` and s^2 the mean square of the entries of ``x - c``. The problem is convex, and the
+    columns of the best P - I are in the span of the rows.
 
     Attributes:
         start: the closed form on the same rows.
@@ -157,7 +157,7 @@ def choose_pull(
     """Return the strongest of :data:`PULLS` that folds cannot distinguish from the best.
 
     Five folds are stratified by class, without randomness. A weaker pull must beat a stronger one by more than one
-    standard error of the paired difference, so that few records change little.
+    standard error of the paired difference.
 
     Args:
         index: class of every record, ``(n,)``.

@@ -1,6 +1,6 @@
 """One client's own head: a release's head with the client's label shares, offset and adapter.
 
-The client fits it locally, after the release; none of it may leave the client. It wraps any classification head.
+Fit it locally, after the release; none of it may leave the client.
 """
 
 from __future__ import annotations
@@ -51,9 +51,9 @@ class _ClassHead(Constraint):
 class Personal(Classifier):
     """A release's head, adapted to one client with that client's records.
 
-    ``prior`` helps wherever clients have different label mixes and are evaluated on their own data; ``adapter`` and
-    ``offset`` also where clients come from different domains; ``offset`` always with a release of within-client
-    moments. Evaluated on all clients' data ``prior`` hurts, and ``offset`` may cost a point (docs/alignment.md).
+    ``prior`` helps clients with different label mixes on their own data; ``adapter`` and ``offset`` help across
+    domains, ``offset`` always with a release of within-client moments. On all clients' data ``prior`` hurts, and
+    ``offset`` may cost a point (docs/alignment.md).
 
     Guarantee:
         None, on purpose. The release inside is as private as its plan states. The prior is the exact counts of the
@@ -61,17 +61,16 @@ class Personal(Classifier):
         anyone but the client are outside every promise. Nothing is sent.
 
     Args:
-        head: a head that was fitted on a release; it is not changed.
-        prior: weigh classes by the client's own label shares, Laplace's ``(n_c + 1) / (n + C)``, replacing the head's.
+        head: a head fitted on a release; it is not changed.
+        prior: replace the head's class weights with the client's label shares, Laplace's ``(n_c + 1) / (n + C)``.
         offset: subtract ``sum(x - m_y) / (n + lambda)``, the client's shift that its labels do not explain; m are the
-            class means of the release.
-        adapter: ``"linear"`` maps rows toward the class means of the release by one matrix in closed form (FedCGS eq.
-            12 without its task loss); ``"trained"`` minimises all of eq. 12 over such matrices, for heads with linear
-            scores; ``"none"`` maps nothing.
+            release's class means.
+        adapter: ``"linear"`` maps rows toward the class means in closed form (FedCGS eq. 12 without its task loss);
+            ``"trained"`` minimises all of eq. 12, for heads with linear scores; ``"none"`` maps nothing.
         attraction: lambda of eq. 12, for ``"trained"`` alone: weight of the distance to the class means relative to the
             cross entropy.
         pull: how strongly offset and adapter are pulled back to the release: a number (1 halves them), or ``"cv"``:
-            five folds of the client's records choose for each, and the release stays unless a change is proved better.
+            five folds choose for each, and the release stays unless a change is proved better.
 
     Attributes:
         classes_: labels, ``(C,)``, those of ``head``.
@@ -145,12 +144,12 @@ class Personal(Classifier):
         """Fit the client's part on the client's records.
 
         Args:
-            X: features, shape ``(n, inputs)``, as ``head.predict`` accepts them; at least one record.
+            X: features, shape ``(n, inputs)``, as for ``head.predict``; at least one record.
             y: labels, ``(n,)``, from ``head.classes_``.
 
         Raises:
             HeadError: a parameter out of its bounds, or a head that is not fitted or has no class means.
-            DataError: no record, not one label per record, or a label unknown to the head.
+            DataError: no record, not one label per record, or an unknown label.
         """
         check_parameters(self, self.bounds)
         _require_known(self.head)
@@ -173,14 +172,14 @@ class Personal(Classifier):
         return self
 
     def save(self, path: PathLike, signer: Signer | None = None) -> None:
-        """Write the personal head, with :data:`NOTE` in it; an existing file is replaced atomically.
+        """Write the personal head, with :data:`NOTE` in it, atomically.
 
         Args:
             path: a file stored where the records are: it is a function of them.
             signer: an Ed25519 private key, or its 32 bytes.
 
         Raises:
-            HeadError: a label or parameter that JSON cannot hold, or a signer that is no key.
+            HeadError: a label or parameter that JSON cannot hold, or an invalid signer.
             PrivstatsError: the file cannot be written.
         """
         check_is_fitted(self, "log_ratio_")
@@ -202,7 +201,7 @@ class Personal(Classifier):
 
     @classmethod
     def load(cls, path: PathLike, signed_by: Verifier | None = None) -> Self:
-        """Read a personal head that :meth:`save` wrote; it predicts as the saved one.
+        """Read a personal head that :meth:`save` wrote.
 
         Raises:
             HeadError: no such file, a corrupt, foreign-version or wrongly signed one, or ``signed_by`` is no key.
@@ -256,7 +255,6 @@ class Personal(Classifier):
         return [self._held_out(candidate, index, train, held) for candidate in candidates]
 
     def _held_out(self, rows: Array, index: NDArray[np.intp], train: NDArray[np.intp], held: NDArray[np.intp]) -> Array:
-        """Return each held-out label's log-probability, with the prior of the training records."""
         logs = self._log_probabilities(_logs(self.head, rows) + self._log_ratio(index[train]))
         return logs[np.arange(len(held)), index[held]]
 
@@ -344,9 +342,7 @@ FORMAT = Format[Personal](
 
 
 def _check_tensors(personal: Personal, tensors: dict[str, NDArray[Any]]) -> None:
-    """Raise ValueError unless the tensors are exactly those that the parameters require, finite float64 of their
-    shapes.
-    """
+    """Raise ValueError for other tensors, types or shapes than the parameters require, or nonfinite values."""
     classes, features = personal.head.prototypes_.shape
     shapes: dict[str, tuple[int, ...]] = {"log_ratio": (classes,)}
     if personal.offset:

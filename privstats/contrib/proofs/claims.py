@@ -37,9 +37,8 @@ class Claim:
 
     Args:
         sums: the kind of the sums.
-        sizes: the statement's numbers: classes and features; features, targets and folds; cells of each table; or
-            entries of each statistic.
-        unit: wire steps of one record in every statistic, 4**f; in tables, of one record or one grid step.
+        sizes: classes and features; features, targets and folds; cells of each table; or entries of each statistic.
+        unit: wire steps of one record in every statistic, 4**f; in tables, of one record or grid step.
         most_records: n; in tables, in these units.
         grid_bits: f; 0 in tables.
         counters: in norms, indices of entries between 0 and n records.
@@ -61,7 +60,7 @@ class Claim:
 
     @property
     def stated(self) -> tuple[object, ...]:
-        """Values that represent the claim in a digest: its fields, and numbers derived from them."""
+        """The claim's fields and derived numbers, for a digest."""
         statement = statement_of(self)
         fields = (self.sums, self.sizes, self.unit, self.most_records, self.grid_bits, self.counters, self.clipped)
         return (_VERSION, statement.name, *fields, statement.signed, statement.bits, statement.ends)
@@ -88,11 +87,11 @@ class Claim:
 
     @property
     def tolerance(self) -> float:
-        """Records beyond ``most_records`` that a liar's sums may be worth, because the grid is coarse."""
+        """Records beyond ``most_records`` that a coarse grid allows a liar."""
         return self.statement.tolerance / self.unit
 
     def group(self, schema: Schema, layout: Layout) -> Prime:
-        """Return the group of the wire entries that the statement reads, with a factor for each segment."""
+        """Return the group of the wire entries, with a factor for each segment."""
         bounds = {row.letter: row.bound(schema.steps) for row in schema.sent}
         unit = 4**self.grid_bits
         factors = {letter: max(1, unit // bound) for letter, bound in bounds.items()}
@@ -104,7 +103,7 @@ class Claim:
         """Return every segment's room in the group: its 61 bits, less those of its factor.
 
         Raises:
-            PlanError: the sum of all clients that pass, honest or not, with the noise could pass half of the field.
+            PlanError: all passing clients' sum, with the noise, could exceed half of the field.
         """
         reach = self.statement.reach if self.statement.tested_size else 0
         sums = clients * (2 * self.most_records * self.unit + reach)
@@ -120,15 +119,15 @@ class Claim:
         return tuple(out)
 
     def stated_in(self, group: Prime) -> tuple[object, ...]:
-        """Return the values that represent group and claim in the digest of parameters."""
+        """Return the group's and claim's values for the digest of parameters."""
         return (group.parts, self.stated)
 
     def scheme(self, group: Prime, helpers: int, context: bytes) -> FieldStreams:
-        """Return the masking scheme of a run with reports that prove this claim."""
+        """Return a run's masking scheme for reports that prove this claim."""
         return FieldStreams(group, self.statement, helpers, context)
 
     def check_vector(self, vector: RingVector) -> None:
-        """Refuse, in integers and before anything is sent, a vector that a report could not prove.
+        """Refuse a vector that a report could not prove, before anything is sent.
 
         Raises:
             DataError: the vector does not meet the statement.
@@ -147,11 +146,7 @@ class Claim:
         return not bad_parts(self.statement, words, blind, Transcript.of(context, sender, commits, parts))
 
     def words(self, column: bytes | memoryview) -> Field:
-        """Return little-endian words as elements.
-
-        Raises:
-            ValueError: a word is no element of the field.
-        """
+        """Return little-endian words as elements; raise ``ValueError`` for a word of p or more."""
         return words_in(column)
 
     def add(self, words: Field, more: Field) -> Field:
@@ -161,11 +156,7 @@ class Claim:
 
 @lru_cache(maxsize=8)
 def statement_of(claim: Claim) -> Statement:
-    """Return the statement that a claim names.
-
-    Raises:
-        PlanError: the field has no room for that number of records.
-    """
+    """Return the statement that a claim names; raise ``PlanError`` if the field has no room for its records."""
     return _KINDS[claim.sums](claim)
 
 

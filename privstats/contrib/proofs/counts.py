@@ -16,7 +16,7 @@ from privstats.errors import DataError, PlanError
 
 @dataclass(frozen=True, eq=False)
 class Counts(Statement):
-    """Counts by their bits: no witness and no tests.
+    """Counts by their bits, without witness or tests.
 
     Args:
         tables: cells of each table, concatenated in x; a record is in one cell of each.

@@ -1,9 +1,8 @@
 """Arithmetic modulo p = 2**61 - 1 on arrays, and the group of vectors with proofs in their reports.
 
 Elements are uint64 below p. Multiply only with ``mul``, ``matmul`` and ``dot``; add at most six elements before a
-reduction. :func:`checked` refuses received words of p or more. Elements are not treated as secrets: no function runs in
-constant time. Statements read wire entries with coefficients of one, so each segment's grid steps are multiplied by its
-own factor, which only ``encode`` and ``lift`` know.
+reduction; check received words with :func:`checked`. No function runs in constant time. Only ``encode`` and ``lift``
+apply each segment's factor.
 """
 
 from __future__ import annotations
@@ -39,11 +38,7 @@ def reduced(values: Field) -> Field:
 
 
 def checked(values: Field) -> Field:
-    """Return words received from other parties, after checking that they are elements.
-
-    Raises:
-        ValueError: a word is p or more.
-    """
+    """Return received words; raise ``ValueError`` for a word of p or more."""
     if values.dtype != np.uint64 or bool((values >= _P).any()):
         raise ValueError("words of a field vector are below 2**61 - 1, and one of these is not")
     return values
@@ -85,7 +80,7 @@ def negative(a: Field) -> Field:
 
 
 def mul(a: Field, b: Field) -> Field:
-    """Return a b, by halves of 32 and 29 bits: a b = (a1 b1) 2**64 + (a1 b0 + a0 b1) 2**32 + a0 b0, and 2**61 = 1."""
+    """Return a b, by halves: a b = (a1 b1) 2**64 + (a1 b0 + a0 b1) 2**32 + a0 b0, and 2**61 = 1."""
     a0, a1 = a & _LOW32, a >> np.uint64(32)
     b0, b1 = b & _LOW32, b >> np.uint64(32)
     low, middle, high = a0 * b0, a1 * b0 + a0 * b1, a1 * b1  # below 2**64, 2**62, 2**58
@@ -105,14 +100,13 @@ def totals(values: Field) -> Field:
 
 
 def grouped(values: Field, starts: NDArray[np.intp]) -> Field:
-    """Return the sums of runs of elements, each from its start to the next one's; no run is empty."""
+    """Return the sums of nonempty runs of elements, which begin at ``starts``."""
     low = np.add.reduceat(values & _LOW32, starts)
     high = np.add.reduceat(values >> np.uint64(32), starts)
     return _joined(low, high)
 
 
 def _joined(low: Field, high: Field) -> Field:
-    """Return low + high 2**32 for sums of at most 2**31 halves."""
     low, high = reduced(low), reduced(high)
     return add(low, reduced((high >> np.uint64(29)) + ((high & _LOW29) << np.uint64(32))))
 
@@ -123,7 +117,7 @@ def dot(a: Field, b: Field) -> int:
 
 
 def matmul(a: Field, b: Field) -> Field:
-    """Return the product of an (r, k) and a (k, c) matrix: nine products of doubles in blocks of 2,048 along k."""
+    """Return the product of an (r, k) and a (k, c) matrix, exact in doubles."""
     out = np.zeros((a.shape[0], b.shape[1]), np.uint64)
     for start in range(0, a.shape[1], _INNER):
         left, right = _limbs(a[:, start : start + _INNER], 0), _limbs(b[start : start + _INNER], 1)
@@ -158,8 +152,7 @@ def powers_of_two(count: int) -> Field:
 def stream(key: bytes, size: int) -> Field:
     """Return ``size`` uniform elements: AES-256 in counter mode from zero, the high 61 bits of little-endian words.
 
-    A word equal to p is dropped; the k-th dropped word is replaced by the k-th word after the first ``size`` that is
-    not p.
+    The k-th word equal to p is replaced by the k-th word after the first ``size`` that is not p.
     """
     counter = bytes(16)
     words = _words(key, counter, size)
@@ -168,7 +161,7 @@ def stream(key: bytes, size: int) -> Field:
 
 
 def without_p(words: Field, further: Field) -> Field:
-    """Return 61-bit words, with each p replaced in order by the first further words that are not p."""
+    """Return 61-bit words, with each p replaced by the next further word that is not p."""
     places = np.flatnonzero(words == _P)
     out = words.copy()
     out[places] = further[further != _P][: places.size]
@@ -218,7 +211,7 @@ class Prime:
 
     @property
     def wire_bytes(self) -> int:
-        """Exact bytes of a packed vector."""
+        """Bytes of a packed vector."""
         return _WORD * self.size
 
     def zeros(self) -> RingVector:
@@ -226,7 +219,7 @@ class Prime:
         return self.of(np.zeros(self.size, np.uint64))
 
     def of(self, words: Field) -> RingVector:
-        """Return the vector of these elements, ``(size,)``; its lanes are views of them."""
+        """Return the vector of these elements, ``(size,)``, as views."""
         ends = list(accumulate(size for size, _ in self.parts))
         return RingVector(self, tuple(np.split(words, ends[:-1])))
 
@@ -240,11 +233,7 @@ class Prime:
         return vector
 
     def unpack(self, data: bytes | memoryview) -> RingVector:
-        """Parse exactly ``wire_bytes`` bytes.
-
-        Raises:
-            ValueError: another length, or a word that is no element of the field.
-        """
+        """Parse exactly ``wire_bytes`` bytes; raise ``ValueError`` for another length or a word of p or more."""
         if len(data) != self.wire_bytes:
             raise ValueError(f"a packed vector has {self.wire_bytes} bytes, got {len(data)}")
         return self.of(words_in(data))
@@ -260,7 +249,7 @@ class Prime:
             lane[:] = subtract(lane, other)
 
     def write(self, lanes: Lanes, out: NDArray[np.uint8]) -> None:
-        """Write little-endian words to ``wire_bytes`` bytes."""
+        """Write little-endian words."""
         out.view("<u8")[:] = np.concatenate(lanes)
 
     def lift(self, lanes: Lanes) -> NDArray[np.int64]:
@@ -270,9 +259,5 @@ class Prime:
 
 
 def words_in(data: bytes | memoryview) -> Field:
-    """Return little-endian words as elements.
-
-    Raises:
-        ValueError: a word is no element of the field.
-    """
+    """Return little-endian words as elements; raise ``ValueError`` for a word of p or more."""
     return checked(np.frombuffer(data, "<u8").astype(np.uint64))

@@ -1,7 +1,7 @@
 """The masking scheme of reports that carry a proof: shares of a complete report, of which only the vector is summed.
 
-A helper's piece is its share's seed. The leader's body is a blind and its share, fixed by the two hashes that the
-client signs; the client's commitments fix the other shares.
+A helper's piece is its share's seed, the leader's body a blind and its share; the client signs hashes and commitments
+that fix all shares.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class FieldStreams:
     def cover(self, vector: RingVector, root: bytes | bytearray, sender: int) -> Hidden:
         """Return the report of an honest client, under a secret that depends on its witness too.
 
-        A witness may differ between machines, so a report must not be computed twice.
+        Compute a report only once, because another machine may find another witness.
 
         Raises:
             DataError: the vector does not meet the statement.
@@ -78,17 +78,13 @@ class FieldStreams:
         self._group.of(total).pack_into(out)
 
     def uncover(self, total: RingVector, answers: Mapping[int, bytes | memoryview], survivors: int) -> RingVector:  # noqa: ARG002
-        """Return the total plus the answers.
-
-        Raises:
-            ValueError: an answer holds a word that is no element of the field.
-        """
+        """Return the total plus the answers; raise ``ValueError`` for a word of p or more."""
         for each in answers.values():
             total.add(self._group.unpack(each))
         return total
 
     def helped(self, seed: bytes, sender: int, commits: bytes, parts: bytes, rho: bytes) -> Field:
-        """Return a helper's answer to one report's proof, from the seed of its share."""
+        """Return a helper's answer to one report's proof, from its share's seed."""
         signed = Transcript.of(self._context, sender, commits, parts)
         query = query_of(self._statement, rho, self._context, sender)
         return answer(self._statement, self._share(sender, seed), signed, query)
@@ -96,7 +92,7 @@ class FieldStreams:
     def refused(
         self, body: bytearray, sender: int, commits: bytes, parts: bytes, rho: bytes, helped: Field
     ) -> tuple[str, ...]:
-        """Return the checks that a report fails, from the leader's body and the sum of the helpers' answers."""
+        """Return the checks that a report fails, from the leader's body and the helpers' summed answers."""
         signed = Transcript.of(self._context, sender, commits, parts)
         query = query_of(self._statement, rho, self._context, sender)
         own = answer(self._statement, words_in(memoryview(body)[BLIND_BYTES:]), signed, query)

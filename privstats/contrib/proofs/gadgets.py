@@ -1,7 +1,6 @@
-"""The three gadgets and the signed sums: the prover's messages, the members' answers, and the acceptance tests.
+"""The gadgets and signed sums: the prover's messages, the members' linear answers, and the acceptance tests.
 
-Answers are linear in the report, so the leader adds up the members' answers for their shares. Each gadget has perfect
-completeness; its docstring states its soundness error. p is 2**61 - 1.
+Each gadget has perfect completeness; its docstring states its soundness error. p is 2**61 - 1.
 """
 
 from __future__ import annotations
@@ -115,7 +114,7 @@ class Bits:
 
     @property
     def first_point(self) -> int:
-        """Smallest allowed query point; below it f reveals bits, or h was computed from its values there."""
+        """Smallest allowed query point; smaller ones reveal bits, or yield h."""
         return 2 * self.count + 2
 
     def quotients(self, masks: Field, bits: Field, gamma: Field) -> Field:
@@ -125,7 +124,7 @@ class Bits:
         return mul(matmul(gamma, gaps), _inverse_zeros(self.count)[None, :])
 
     def answer(self, masks: Field, bits: Field, quotients: Field, point: int) -> tuple[Field, Field]:
-        """Return each row's f at a point, and h there by its three coins."""
+        """Return each row's f at a point, and h there."""
         inner, outer = (_at(first, self.count + 1, point) for first in (0, self.count + 1))
         rows = np.concatenate([masks[:, None], bits], axis=1)
         return matmul(rows, inner[:, None]).ravel(), matmul(quotients, outer[:, None]).ravel()
@@ -147,7 +146,7 @@ class Bits:
         return np.array(bits, np.uint64).reshape(rows, self.count)
 
     def weights(self, width: int) -> Field:
-        """Return the bit weights of a slack of this width: 1, 2, 4, ..., and 0 at the end of its last row."""
+        """Return a slack's bit weights 1, 2, 4, ..., padded with 0."""
         size = -(-width // self.count) * self.count
         out = np.zeros(size, np.uint64)
         out[:width] = powers_of_two(width)
@@ -156,13 +155,12 @@ class Bits:
 
 @lru_cache(maxsize=16)
 def _onwards(count: int) -> Field:
-    """Return the matrix from values at 0 .. Q to those at Q + 1 .. 2 Q + 1, ``(Q + 1, Q + 1)``."""
+    """Return the matrix from values at 0 .. Q to those at Q + 1 .. 2 Q + 1."""
     return np.stack([_at(0, count + 1, point) for point in range(count + 1, 2 * count + 2)], axis=1)
 
 
 @lru_cache(maxsize=16)
 def _inverse_zeros(count: int) -> Field:
-    """Return 1 / V at Q + 1 .. 2 Q + 1."""
     return np.array([pow(_zero(count, point), -1, P) for point in range(count + 1, 2 * count + 2)], np.uint64)
 
 
@@ -174,7 +172,7 @@ def _zero(count: int, point: int) -> int:
 
 
 def _at(first: int, count: int, point: int) -> Field:
-    """Return Lagrange coefficients of the value at a point from ``count`` nodes; the point is none of them."""
+    """Return Lagrange coefficients of the value at a point other than the ``count`` nodes."""
     gaps = [(point - first - i) % P for i in range(count)]
     every = 1
     for gap in gaps:
@@ -185,5 +183,4 @@ def _at(first: int, count: int, point: int) -> Field:
 
 @lru_cache(maxsize=64)
 def _lagrange(count: int) -> tuple[int, ...]:
-    """Return prod over j != i of (i - j), for consecutive nodes."""
     return tuple((-1) ** (count - 1 - i) * factorial(i) * factorial(count - 1 - i) % P for i in range(count))

@@ -1,7 +1,7 @@
 """Matrices with a proved product: full ones that send it, and a triangular factor of the report's sums.
 
-Float arithmetic computes a factor L, and integers verify it against T, so the last bits of a machine's LAPACK do not
-matter: another L is another witness of the same statement.
+Floats compute a factor L and integers verify it, so a machine's last bits do not matter: another L is another valid
+witness.
 """
 
 from __future__ import annotations
@@ -50,20 +50,20 @@ class Full(Gram):
         return self.matrix(x, w).reshape(self.rows, self.columns)
 
     def product(self, x: Field, w: Field) -> Field:
-        """See :meth:`Gram.product`."""
+        """Return the lower triangle of X X'."""
         matrix = self._matrix(x, w)
         return np.asarray(matmul(matrix, matrix.T)[self._lower])
 
     def multiply(self, x: Field, w: Field, z: Field) -> Field:
-        """See :meth:`Gram.multiply`."""
+        """Return X z."""
         return matmul(self._matrix(x, w), z[:, None]).ravel()
 
     def multiply_transposed(self, x: Field, w: Field, c: Field) -> Field:
-        """See :meth:`Gram.multiply_transposed`."""
+        """Return X' c."""
         return matmul(c[None, :], self._matrix(x, w)).ravel()
 
     def form(self, x: Field, w: Field, product: Field, c: Field) -> int:  # noqa: ARG002
-        """See :meth:`Gram.form`."""
+        """Return c' M c."""
         rows, columns = self._lower
         return dot(_doubled(mul(c[rows], c[columns]), rows != columns), product)
 
@@ -73,13 +73,13 @@ class Full(Gram):
 
 
 def diagonal(rows: int) -> Indices:
-    """Return the indices of the diagonal in a lower triangle stored row by row."""
+    """Return the diagonal's indices in a lower triangle stored row by row."""
     every = np.arange(rows)
     return np.asarray(every * (every + 3) // 2)
 
 
 def rectangle(size: int) -> tuple[int, int]:
-    """Return rows and columns for ``size`` entries: a balance of few row-long answers and few entries of M."""
+    """Return rows and columns for ``size`` entries, balancing row-long answers and M's entries."""
     rows = max(1, round((4 * size) ** (1 / 3)))
     return rows, -(-size // rows)
 
@@ -88,7 +88,7 @@ def rectangle(size: int) -> tuple[int, int]:
 class Pattern:
     """Entries that may be nonzero in a lower triangular matrix of equal blocks, in the order of a witness.
 
-    In a block: the corner's diagonal, the columns below it one after another, then the triangle row by row.
+    In a block: the corner's diagonal, the columns below it, then the triangle row by row.
 
     Args:
         blocks: number of blocks along the diagonal.
@@ -112,7 +112,7 @@ class Pattern:
 
     @cached_property
     def inner(self) -> tuple[Indices, Indices]:
-        """Row and column of every entry in one block."""
+        """Row and column of each entry in a block."""
         classes, below = np.arange(self.classes), self.classes + np.arange(self.features)
         row, column = np.tril_indices(self.features)
         rows = np.concatenate([classes, np.tile(below, self.classes), self.classes + row])
@@ -121,7 +121,7 @@ class Pattern:
 
     @cached_property
     def places(self) -> tuple[Indices, Indices]:
-        """Row and column of every entry in the full matrix."""
+        """Row and column of each entry in the full matrix."""
         shifts = self.width * np.arange(self.blocks)[:, None]
         rows, columns = self.inner
         return (shifts + rows).ravel(), (shifts + columns).ravel()
@@ -139,12 +139,12 @@ class Pattern:
 
     @cached_property
     def by_row(self) -> tuple[Indices, Indices]:
-        """Order of the entries by row, and each row's start in it."""
+        """Order of the entries by row, and each row's start."""
         return _sorted(self.places[0])
 
     @cached_property
     def by_column(self) -> tuple[Indices, Indices]:
-        """Order of the entries by column, and each column's start in it."""
+        """Order of the entries by column, and each column's start."""
         return _sorted(self.places[1])
 
 
@@ -155,10 +155,7 @@ def _sorted(keys: Indices) -> tuple[Indices, Indices]:
 
 @dataclass(frozen=True, eq=False)
 class Factor(Gram):
-    """A triangular factor L in a pattern; L L' is the symmetric matrix with the lower entries ``product_of``.
-
-    No entry of M is sent: M is linear in x and w.
-    """
+    """A triangular factor L; L L' has the lower entries ``product_of``, linear in x and w, so none is sent."""
 
     name: str
     pattern: Pattern
@@ -168,30 +165,30 @@ class Factor(Gram):
 
     @property
     def rows(self) -> int:  # type: ignore[override]
-        """Rows of the complete pattern."""
+        """Rows of the full pattern."""
         return self.pattern.rows
 
     @property
     def columns(self) -> int:  # type: ignore[override]
-        """Columns of the complete pattern."""
+        """Columns of the full pattern."""
         return self.pattern.rows
 
     def product(self, x: Field, w: Field) -> Field:  # noqa: ARG002
-        """See :meth:`Gram.product`."""
+        """Return no entries."""
         return np.zeros(0, np.uint64)
 
     def multiply(self, x: Field, w: Field, z: Field) -> Field:
-        """See :meth:`Gram.multiply`."""
+        """Return L z."""
         order, starts = self.pattern.by_row
         return grouped(mul(self.lower(x, w), z[self.pattern.places[1]])[order], starts)
 
     def multiply_transposed(self, x: Field, w: Field, c: Field) -> Field:
-        """See :meth:`Gram.multiply_transposed`."""
+        """Return L' c."""
         order, starts = self.pattern.by_column
         return grouped(mul(self.lower(x, w), c[self.pattern.places[0]])[order], starts)
 
     def form(self, x: Field, w: Field, product: Field, c: Field) -> int:  # noqa: ARG002
-        """See :meth:`Gram.form`."""
+        """Return c' M c."""
         rows, columns = self.pattern.places
         return dot(_doubled(mul(c[rows], c[columns]), rows != columns), self.product_of(x, w))
 
@@ -208,8 +205,7 @@ def candidates(
     Args:
         blocks: symmetric integer blocks, ``(blocks, width, width)``; all partial sums of their factors' products must
             be below 2**53.
-        places: where a factor may be nonzero, ``(width, width)``; the nearest positive blocks may not have this
-            pattern.
+        places: where a factor may be nonzero, ``(width, width)``.
         coins: uniform elements for the k-th random rounding.
 
     Yields:
@@ -224,9 +220,7 @@ def candidates(
 
 
 def completed(known: Whole, across: Whole) -> Whole:
-    """Return the smallest H that makes [[known, across'], [across, H]] positive: across known^-1 across', by its
-    spectrum.
-    """
+    """Return the smallest H that makes [[known, across'], [across, H]] positive: across known^-1 across'."""
     values, vectors = np.linalg.eigh(known)
     selected = values > _SMALLEST * max(values.max(), 1.0)
     half = across @ vectors[:, selected] / np.sqrt(values[selected])

@@ -1,9 +1,9 @@
 """The statement ``moments``: these sums are of at most n fractional records in their ball, class by class.
 
-T gathers the sums: [[diag N, A], [A', B]] for class sums, one such block per class where second moments are by class,
-[[G, h], [h', Q]] per fold for a regression. The client proves T = L L' + E for a triangular L and a small E, the traces
-of records of bounded norm, at most n records, and, where one block holds all classes, that every class's mean is in the
-ball. Wire entries count in steps; a record of full norm has 4**f of them.
+T gathers the sums: [[diag N, A], [A', B]] for class sums (one such block per class with second moments by class), [[G,
+h], [h', Q]] per fold for a regression. The client proves T = L L' + E for a triangular L and a small E, the traces of
+records of bounded norm, at most n records, and, where one block holds all classes, every class's mean in the ball. Wire
+entries count in steps; a record of full norm has 4**f of them.
 """
 
 from __future__ import annotations
@@ -52,15 +52,14 @@ class Moments(Statement):
 
     Args:
         pattern: entries of T that may be nonzero.
-        source: for each entry of the pattern, its index among x and the hidden entries.
+        source: each pattern entry's index among x and the hidden entries.
         size: entries of x.
-        hidden: entries that the client measured and does not send; part of the witness.
-        lines: linear forms of x and the hidden entries, one for each of ``limits``.
-        limits: their slacks.
+        hidden: unsent entries, part of the witness.
+        lines: linear forms of x and the hidden entries.
+        limits: the lines' slacks.
         unit: 4**f.
         most_records: n.
-        coarse: sum of squares that a client's clip, toward zero, may add to E, and its addend to the width of the
-            cones.
+        coarse: what a client's clip, toward zero, may add to E (squared) and to the cones' width.
     """
 
     name: ClassVar[str] = "moments"
@@ -77,7 +76,7 @@ class Moments(Statement):
 
     @property
     def error(self) -> int:
-        """e2, the bound on the sum of E's squared entries, each once: n K 4**f."""
+        """e2, the bound on the sum of E's squared entries: n K 4**f."""
         return self.most_records * self.pattern.rows * self.unit + self.coarse[0]
 
     @property
@@ -87,7 +86,7 @@ class Moments(Statement):
 
     @property
     def cones(self) -> int:
-        """Number of classes whose mean must be shown to be in the ball; 0 where each class has its own block."""
+        """Number of classes whose mean must be proved in the ball; 0 where each class has its own block."""
         return self.pattern.classes if self.pattern.classes > 1 else 0
 
     @property
@@ -97,14 +96,14 @@ class Moments(Statement):
 
     @property
     def tolerance(self) -> int:
-        """Addend that E allows, as the norm of a full matrix, or the cones' width at one record: |A_c| <= R (N_c + t /
-        2).
+        """Addend that E allows, as a full matrix's norm, or the cones' width at one record: |A_c| <= R (N_c + t
+        / 2).
         """
         return max(isqrt(2 * self.error), self.width // 2) + 1
 
     @property
     def entries(self) -> int:
-        """Entries of T, L and E each."""
+        """Entries of T, L or E."""
         return self.pattern.size
 
     @property
@@ -125,7 +124,7 @@ class Moments(Statement):
 
     @cached_property
     def slacks(self) -> tuple[Slack, ...]:  # type: ignore[override]
-        """Slacks of the lines, of E's size, and of each class's cone."""
+        """Slacks of the lines, of E's size, and of the cones."""
         cone = Slack("cone", self.width, (self.mass + 2 * self.width).bit_length())
         return (*self.limits, Slack("error", self.error, self.error.bit_length()), *[cone] * self.cones)
 
@@ -149,14 +148,14 @@ class Moments(Statement):
         return w[self.entries : 2 * self.entries]
 
     def sources_of(self, x: Field, w: Field) -> Field:
-        """Return the values that T's entries and the lines refer to."""
+        """Return the values behind T's entries and the lines."""
         return np.concatenate([x, w[2 * self.entries :]]) if self.hidden else x
 
     def hidden_of(self, x: Integers) -> Integers:
         """Return the smallest hidden entries that make every block positive, plus an equation's diagonal addend.
 
-        They follow from what is sent: C P^-1 C' below [P, C'], with P the sent block. For sums of records their traces
-        meet every bound, because the measured ones are no smaller.
+        They are C P^-1 C' below [P, C'], with P the sent block. For sums of records their traces meet every bound,
+        because the measured ones are no smaller.
         """
         out = np.zeros(self.hidden, np.int64)
         if not self.hidden:
@@ -200,7 +199,7 @@ class Moments(Statement):
         return self.factor_of(w)[self.cones : self.cones * (1 + self.pattern.features)]
 
     def witness(self, x: Integers, hidden: Integers, coins: Coins) -> Integers:
-        """Return L, E and the hidden entries, by Cholesky and rounding, checked against every bound in integers."""
+        """Return L, E and the hidden entries, by Cholesky and rounding, checked in integers."""
         if x.shape != (self.size,) or hidden.shape != (self.hidden,):
             raise DataError(f"the statement is about {self.size} sums and {self.hidden} hidden entries")
         sources = np.concatenate([x, hidden])
@@ -238,7 +237,6 @@ class Moments(Statement):
 
 
 def _symmetric(features: int, first: int, blocks: int = 1) -> Indices:
-    """Return indices of the lower triangles of blocks sent as all diagonals, then all strict upper triangles by row."""
     row, column = np.tril_indices(features)
     off = features * (features - 1) // 2
     upper = column * features - column * (column + 1) // 2 + row - column - 1
@@ -257,15 +255,15 @@ def of_classes(
 ) -> Moments:
     """Build the statement about N and A, with B summed (``second``) or measured by the client alone.
 
-    N and A count in steps, 4**f per record; B in its own. x is N, A class by class, B's diagonal, its strict upper
-    triangle row by row. Without ``second``, B is the hidden part, in this order.
+    N and A count in steps, 4**f per record. x is N, A class by class, B's diagonal, its strict upper triangle row by
+    row; without ``second``, B is the hidden part.
 
     Args:
         classes, features: of the schema.
         grid_bits: f, at least 6.
         most_records: n.
         second: B is among the sums.
-        clipped: the plan clips clients, toward zero, by up to a grid step an entry.
+        clipped: the plan clips clients, by up to a grid step an entry.
     """
     unit, block = 4**grid_bits, features * (features + 1) // 2
     pattern = Pattern(1, classes, features)
@@ -366,11 +364,10 @@ class _Folds:
 
 
 def of_folds(features: int, targets: int, folds: int, grid_bits: int, most_records: int) -> Moments:
-    """Build the statement about G, h and q per fold: [[G, h], [h', Q]], with the client's own Q of trace q.
+    """Build the statement about G, h and q per fold: [[G, h], [h', Q]], with the client's hidden Q of trace q.
 
-    The number of records is not sent: n bounds tr G and q over all folds, and a record adds at most 4**f to each. With
-    one fold these are n records; with several, G may be of n records in some folds and q of n others in the rest. The
-    hidden part is Q.
+    n bounds tr G and q over all folds, and a record adds at most 4**f to each. With one fold these are n records; with
+    several, G may be of n records in some folds and q of n others in the rest.
     """
     unit, wire = 4**grid_bits, _Folds(features, targets, folds)
     mass = most_records * unit

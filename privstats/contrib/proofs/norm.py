@@ -1,8 +1,8 @@
 """The statement ``norm``: every statistic's wire entries have the norm of at most n records.
 
-x = 2**s y + e with quotients y as witness: y's sum of squares, y and e are proved small, so the squares are bounded
-over the integers. It suits vectors without a preferred direction, such as a gradient. It does not protect class
-moments: a liar within this norm ruins a head that inverts them.
+x = 2**s y + e with quotients y as witness; y and e are proved small, so the squares hold over the integers. It suits
+vectors without a preferred direction, such as a gradient. It does not protect class moments: a liar within this norm
+ruins a head that inverts them.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Norm(Statement):
 
     @cached_property
     def bounds(self) -> tuple[int, ...]:
-        """Bounds on each statistic's sum of squares of y: floor((mass / 2**s + sqrt(size) / 2)**2) + 1."""
+        """Bounds on each statistic's |y|**2: floor((mass / 2**s + sqrt(size) / 2)**2) + 1."""
         out = []
         for size in self.sizes:
             twice, step = 2 * self.mass, 1 << self.shift
@@ -112,7 +112,7 @@ class Norm(Statement):
         return np.concatenate([w, subtract(x, mul(w, np.full(self.size, 1 << self.shift, np.uint64)))])
 
     def relations(self, x: Field, w: Field, products: Sequence[Field]) -> Field:  # noqa: ARG002
-        """Return minus each statistic's squares; then every counter, and minus it."""
+        """Return minus each statistic's squares; then each counter, and minus it."""
         traces = products[0][diagonal(self._starts[-1])]
         ends = zip(self._starts, self._starts[1:], strict=False)
         squares = [-total(traces[start:end]) % P for start, end in ends]
@@ -143,10 +143,10 @@ def _squares(values: Integers) -> int:
 
 
 def of_norms(sizes: Sequence[int], unit: int, most_records: int, counters: Sequence[int] = ()) -> Norm:
-    """Build the statement with the smallest shift that has room and makes the quotients no larger than the rests.
+    """Build the statement with the smallest shift that has room and makes quotients no larger than rests.
 
     Args:
-        sizes: entries of each statistic, in their order.
+        sizes: entries of each statistic, in order.
         unit: 4**f, the norm of one record's wire entries in every statistic.
         most_records: n.
         counters: indices of entries between 0 and n 4**f.

@@ -1,4 +1,4 @@
-"""Derive the claim that every report of a plan's session proves, from the plan's ``Validity``, schema and limits."""
+"""Derive the claim that every report of a plan's session proves."""
 
 from __future__ import annotations
 
@@ -29,9 +29,8 @@ def claim_of(
     """Return the claim that every report of a plan's session proves.
 
     Raises:
-        PlanError: a protocol without members, noise that a client adds, weighed sums, contradictory limits, a vector
-            that is too long, a schema that no statement reads, too many records, or a grid too coarse for the bound;
-            each with its remedy.
+        PlanError: a protocol without members, noise by clients, weighed sums, contradictory limits, a too long vector,
+            an unsupported schema, too many records, or too coarse a grid; each with its remedy.
     """
     _check_setting(privacy, protocol, spare_bits)
     _check_length(layout_of(schema))

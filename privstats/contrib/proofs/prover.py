@@ -1,7 +1,6 @@
 """The prover: a client's report that proves a statement, from its entries, a witness and fresh secrets.
 
-The same arguments produce identical bytes, so all randomness must come from a secret used with no other vector and no
-other witness. Only the verifier detects a liar who runs this code with other numbers.
+Equal arguments produce identical bytes, so use each secret with one vector and one witness only.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ class Secrets:
     Attributes:
         context, sender: the run's context, and the client's roster index.
         secret: 32 bytes for this vector, witness, run and sender alone.
-        seeds: 32 bytes per helper, from index 1; each expands to that helper's share.
+        seeds: each helper's 32 bytes, which expand to its share.
     """
 
     context: bytes
@@ -86,7 +85,7 @@ class Attempt:
         number: the try's; blind and masks derive from it.
         products: of the Grams.
         commits: commitments to the helpers' seeds.
-        vector: the report in the clear; later stages are zero until :meth:`finished`.
+        vector: the report in the clear; completed by :meth:`finished`.
     """
 
     def __init__(self, statement: Statement, x: Field, witness: Field, secrets: Secrets, number: int) -> None:
@@ -137,7 +136,7 @@ class Attempt:
 
     @cached_property
     def sums(self) -> list[int]:
-        """The signed sums of the tested entries, between -p/2 and p/2."""
+        """Signed sums of the tested entries, between -p/2 and p/2."""
         statement = self.statement
         if not statement.signed:
             return []
@@ -147,7 +146,7 @@ class Attempt:
 
     @cached_property
     def values(self) -> list[int]:
-        """Required values of the slacks: relations plus constants, between -p/2 and p/2."""
+        """Required values of the slacks, between -p/2 and p/2."""
         forms = self.statement.relations(self.x, self.witness, self.products)
         return [_centred(int(form) + slack.constant) for form, slack in zip(forms, self.statement.slacks, strict=True)]
 
@@ -164,7 +163,7 @@ class Attempt:
         return self.keeps and all(-half <= each < half for each in self.sums)
 
     def finished(self) -> Proof:
-        """Return the report, with the low bits of sums and slacks even if out of range."""
+        """Return the report, with low bits even of out-of-range sums and slacks."""
         statement, bits = self.statement, Bits(self.statement.bits)
         shifted = [each + (1 << (bits.count - 1)) for each in self.sums]
         rows = [bits.rows_of(each, bits.count) for each in shifted]

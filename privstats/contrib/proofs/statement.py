@@ -1,8 +1,8 @@
-"""The interface of statements for prover and verifier: tests of a size, products, relations with slacks, and lengths.
+"""The interface of statements for prover and verifier.
 
 A statement concerns wire entries x and a witness w over the field: some entries are small integers (``tested``), some
-matrices are products (``grams``), and some linear forms are integers in a range (``relations``). Everything but the
-witness's computation is linear in x, w and the products; client and members run the same code.
+matrices are products (``grams``), some linear forms are integers in a range (``relations``). All but the witness's
+computation is linear, and client and members run the same code.
 """
 
 from __future__ import annotations
@@ -24,13 +24,7 @@ Coins: TypeAlias = Callable[[int, int], Field]
 
 @dataclass(frozen=True)
 class Slack:
-    """A relation: a linear form of the report plus a constant is an integer in [0, 2**width).
-
-    Attributes:
-        name: for people.
-        constant: added to the linear form.
-        width: bits; 0 means that form and constant cancel.
-    """
+    """A relation: a linear form of the report plus ``constant`` is an integer in [0, 2**width)."""
 
     name: str
     constant: int
@@ -43,7 +37,7 @@ class Gram(ABC):
     Attributes:
         name: for people.
         rows, columns: of X.
-        sent: M's lower triangle, row by row, is in the report.
+        sent: the report has M's lower triangle, row by row.
     """
 
     name: str
@@ -58,7 +52,7 @@ class Gram(ABC):
 
     @abstractmethod
     def product(self, x: Field, w: Field) -> Field:
-        """Return the sent part of X X', from a client's own vectors; empty where none is sent."""
+        """Return the sent part of X X'; empty where none is sent."""
 
     @abstractmethod
     def multiply(self, x: Field, w: Field, z: Field) -> Field:
@@ -81,8 +75,8 @@ class Statement(ABC):
         tests: signed sums shown to be small; a false one passes with probability one half (docs: the lemma).
         size: entries of x, which are summed.
         witness_size: entries of w.
-        tested_size: entries tested; 0 without tests.
-        square: beta**2, the largest sum of squares of an honest client's tested entries.
+        tested_size: entries tested, or 0.
+        square: beta**2, an honest client's largest sum of squares of tested entries.
         slacks: the relations.
         grams: the matrices.
     """
@@ -98,7 +92,7 @@ class Statement(ABC):
     grams: tuple[Gram, ...]
 
     def hidden_of(self, x: Integers) -> Integers:
-        """Return the part of the statement that no client sends, computed from the entries; empty by default."""
+        """Return the unsent part, computed from the entries; empty by default."""
         return x[:0]
 
     @abstractmethod
@@ -106,7 +100,7 @@ class Statement(ABC):
         """Return a witness for an honest client's entries and their hidden part.
 
         Raises:
-            DataError: none exists: the entries are not admissible, or too coarse for the bound.
+            DataError: inadmissible entries, or too coarse ones for the bound.
         """
 
     @abstractmethod
@@ -115,7 +109,7 @@ class Statement(ABC):
 
     @abstractmethod
     def relations(self, x: Field, w: Field, products: Sequence[Field]) -> Field:
-        """Return the linear forms of the slacks, without their constants."""
+        """Return the slacks' linear forms, without constants."""
 
     @property
     def signed(self) -> int:
@@ -140,12 +134,12 @@ class Statement(ABC):
 
     @property
     def tolerance(self) -> int:
-        """Wire steps by which a liar's sums may exceed the claim; 0 where nothing is rounded."""
+        """Wire steps by which a liar's sums may exceed the claim."""
         return 0
 
     @cached_property
     def rows(self) -> int:
-        """Number of rows of Q bits, for the tests and then the slacks."""
+        """Number of rows of Q bits."""
         return self.signed + sum(-(-slack.width // self.bits) for slack in self.slacks)
 
     @cached_property

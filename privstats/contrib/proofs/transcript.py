@@ -1,7 +1,7 @@
 """Hashes and derivations of a proof: commitments, parts, the coins of the signs and of the bits, the leader's query.
 
-The strings use ``L(p)``, ``H`` and ``KDF`` of ``docs/one_upload.md``. A commitment is to a seed and so to every stage
-of a share; the blind prevents the use of a part to test guesses.
+``docs/one_upload.md`` defines ``L(p)``, ``H`` and ``KDF``. A commitment to a seed fixes every stage of a share; the
+blind stops tests of guesses by a part.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Transcript:
 
     @classmethod
     def of(cls, context: bytes, sender: int, commits: bytes, parts: bytes) -> Transcript:
-        """Build the transcript that a client signed from the columns of its report."""
+        """Build the transcript from a report's signed columns."""
         each = [commits[start : start + HASH_BYTES] for start in range(0, len(commits), HASH_BYTES)]
         return cls(context, sender, tuple(each), (parts[:HASH_BYTES], parts[HASH_BYTES:]))
 
@@ -85,7 +85,7 @@ def gamma(second: bytes, context: bytes, rows: int) -> Field:
 
 
 def query(rho: bytes, context: bytes, sender: int, size: int) -> Field:
-    """Return the leader's coins for one report, sampled after the report was fixed."""
+    """Return the leader's coins for one report."""
     return stream(derive(rho, f"query/{sender}", context), size)
 
 

@@ -1,7 +1,7 @@
-"""Verification by leader and helpers: each member's answer for its share, and the decision on the sum of the answers.
+"""Verification by leader and helpers: each member's answer for its share, and the decision on the answers' sum.
 
-A member needs its share and the client's signed statement; it has no state and no randomness. Answers are linear in the
-share, so a lying member shifts the sum and learns nothing from the decision.
+Members have no state and no randomness. Answers are linear in the share, so a lying member shifts the sum and learns
+nothing from the decision.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Report:
     Attributes:
         x, w: the summed entries, and the witness.
         grams: one per Gram of the statement.
-        bits: ``(rows, Q)``, the tests' first, then the relations' slacks.
+        bits: ``(rows, Q)``, the tests' first, then the slacks'.
         masks: one per row.
         quotients: h by its values, ``(3, Q + 1)``.
     """
@@ -51,7 +51,7 @@ class Report:
 
 
 def cut(statement: Statement, vector: Field) -> Report:
-    """Return the parts of a vector of ``statement.ends[-1]`` elements, as views."""
+    """Return a vector's parts, as views."""
     sizes = [size for stage in statement.lengths for size in stage]
     parts = np.split(vector, np.cumsum(sizes)[:-1])
     grams = (parts[2 + 4 * k : 6 + 4 * k] for k in range(len(statement.grams)))
@@ -82,7 +82,7 @@ class Query:
 
 
 def query_of(statement: Statement, rho: bytes, context: bytes, sender: int) -> Query:
-    """Return the query derived from rho, skipping a v of 0 and any point that would reveal bits."""
+    """Return the query derived from rho, skipping a v of 0 and points that would reveal bits."""
     rows = [gram.rows for gram in statement.grams]
     relations = statement.signed + len(statement.slacks)
     words = query(rho, context, sender, sum(rows) + len(rows) + 1 + relations + _SPARE)
@@ -107,7 +107,7 @@ def bad_parts(statement: Statement, body: Field, blind: bytes, signed: Transcrip
     """Return whether the opened body differs from the parts that the client signed.
 
     Raises:
-        ValueError: a word of the body is no element of the field, or the number of words is wrong.
+        ValueError: a word is no element of the field, or the number of words is wrong.
     """
     first, second, size = statement.ends
     if checked(body).shape != (size,):
@@ -127,7 +127,7 @@ def answer_size(statement: Statement) -> int:
 
 
 def answer(statement: Statement, share: Field, signed: Transcript, query: Query) -> Field:
-    """Return a member's answer: linear in its share, and the same for leader and helpers."""
+    """Return a member's answer, linear in its share."""
     report = cut(statement, share)
     parts: list[Field] = []
     for gram, sent, (v, c) in zip(statement.grams, report.grams, query.grams, strict=True):
@@ -158,11 +158,7 @@ def _combined(statement: Statement, report: Report, signed: Transcript, weights:
 
 
 def summed(answers: Iterable[Field]) -> Field:
-    """Return the sum of all members' answers.
-
-    Raises:
-        ValueError: a word is no element of the field.
-    """
+    """Return the sum of all members' answers; raise ``ValueError`` for a word of p or more."""
     first, *others = (checked(each) for each in answers)
     for each in others:
         first = add(first, each)
@@ -170,7 +166,7 @@ def summed(answers: Iterable[Field]) -> Field:
 
 
 def refusals(statement: Statement, total: Field, signed: Transcript, query: Query) -> tuple[str, ...]:
-    """Return the names of the checks that the sum of all members' answers fails; empty for an accepted report.
+    """Return the checks that the answers' sum fails; empty for an accepted report.
 
     Guarantee:
         A report that does not meet the statement passes with probability at most 2**-128 for each hash that the client
@@ -193,7 +189,7 @@ def refusals(statement: Statement, total: Field, signed: Transcript, query: Quer
 
 
 def constants(statement: Statement, weights: Field) -> int:
-    """Return the relations' terms that no share holds: tau of every test, and the slacks' constants."""
+    """Return the relations' terms that no share holds: each test's tau, and the slacks' constants."""
     tau = 1 << (statement.bits - 1)
     tests = sum(int(weight) for weight in weights[: statement.signed]) * tau
     pairs = zip(statement.slacks, weights[statement.signed :], strict=True)
