@@ -1,8 +1,8 @@
 """The cryptography that a plan rests on, and the cryptographic bill of materials (CBOM) that lists it.
 
-One row per algorithm of a session or of a party's files; TLS is excluded, because no promise rests on it. Security
-levels are the standards' own: bits against a computer of today, and NIST's category, 1 to 5, against a quantum
-computer; 0 where the algorithm breaks, None where no computer helps or a passphrase decides.
+It covers sessions and parties' files; TLS is excluded, because no promise rests on it. Security levels are the
+standards' own: bits against a computer of today, and NIST's category, 1 to 5, against a quantum computer; 0 where the
+algorithm breaks, None where no computer helps or a passphrase decides.
 """
 
 from __future__ import annotations
@@ -88,20 +88,16 @@ _OF: dict[str, tuple[Algorithm, ...]] = {
 
 
 def algorithms(plan: Plan) -> tuple[Algorithm, ...]:
-    """Return every algorithm that a session of the plan uses.
-
-    Raises:
-        KeyError: no row lists this protocol's algorithms.
-    """
+    """Return every algorithm of a plan's sessions; raise ``KeyError`` for a protocol without rows."""
     return (*_ALWAYS, *(_HYBRID[plan.protocol] if plan.key_agreement == HYBRID else ()), *_OF[plan.protocol])
 
 
 def cbom(plan: Plan, course: Course | None = None) -> str:
-    """Return the bill as CycloneDX 1.6 JSON; identical bytes for one plan and one set of versions.
+    """Return the bill as CycloneDX 1.6 JSON, deterministically for one set of versions.
 
     Args:
         plan: all sessions use its cryptography.
-        course: the course that the plan begins, if any; the bill names it.
+        course: the plan's, if any; the bill names it.
 
     Raises:
         MissingExtraError: cyclonedx-python-lib is not installed.

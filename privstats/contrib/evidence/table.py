@@ -1,9 +1,8 @@
 """One table that an authority can sign: question, answer, where it is proved, who answers for it.
 
-The questions are those of NIST SP 800-226 (March 2025, by factor), ISO/IEC 27559:2022 (by clause), HIPAA's expert
-determination (45 CFR 164.514(b)(1)), and the European Health Data Space (Regulation (EU) 2025/327), by the three tests
-of Opinion 05/2014 of the Article 29 Working Party. Answers come from the plan or its course; a person fills in the
-others. Needs the ``report`` extra (jinja2).
+Sources are NIST SP 800-226 (March 2025), ISO/IEC 27559:2022, HIPAA's expert determination (45 CFR 164.514(b)(1)), and
+Regulation (EU) 2025/327 by the three tests of Opinion 05/2014. Answers come from the plan or its course; a person fills
+in the others. Needs the ``report`` extra (jinja2).
 """
 
 from __future__ import annotations
@@ -55,9 +54,9 @@ class Row:
     """One question, its answer and its proof.
 
     Attributes:
-        sources: source texts, each a letter of :data:`TEXTS` and a clause.
+        sources: letters of :data:`TEXTS`, each with a clause.
         question: in a few words.
-        answer: the plan's own; empty where only a person knows it.
+        answer: empty where only a person knows it.
         proof: a documentation page, a command, or a file next to this page.
         signer: a key of :data:`SIGNERS`.
 
@@ -83,7 +82,7 @@ def evidence(statement: Statement) -> list[Row]:
     """Return the rows, from the promise to the base that it rests on.
 
     Args:
-        statement: a plan, and the course that it begins; findings of attacks add measurements.
+        statement: a plan, its course, and measurements by attacks.
 
     Example:
         >>> from privstats.workflows.report import Statement
@@ -108,7 +107,7 @@ def evidence(statement: Statement) -> list[Row]:
 
 
 def evidence_page(statement: Statement) -> str:
-    """Return the page as one self-contained HTML file; identical bytes for identical statements.
+    """Return the page as one self-contained HTML file, deterministically.
 
     Raises:
         MissingExtraError: jinja2 is not installed.

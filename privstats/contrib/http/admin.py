@@ -1,9 +1,8 @@
 """The administration of a leader on its own socket: health, metrics, the release, the close.
 
-The socket is a Unix socket for its owner alone, or a loopback port: there a request must show the token from a file
-that only the owner can read. Release and statements list who took part, so they are never on the public port. A
-changing request needs a header that no page of another origin may send; a loopback port answers under a loopback name
-only.
+The socket is a Unix socket for its owner alone, or a loopback port that requires the token from a file of the owner.
+Release and statements list who took part, so they are never on the public port. A changing request needs a header that
+no page of another origin may send; a loopback port answers under a loopback name only.
 """
 
 from __future__ import annotations
@@ -56,7 +55,7 @@ def bearer(token: str) -> str:
 
 @contextmanager
 def socket_name(home: Path) -> Iterator[str]:
-    """Yield a short enough socket name for a folder; for a deep one, through the open folder (Linux)."""
+    """Yield a short enough socket name for a folder."""
     path, descriptors = home / ADMIN_SOCKET, Path("/proc/self/fd")
     if len(os.fsencode(path)) <= _LONGEST or not descriptors.exists():
         yield str(path)
@@ -74,8 +73,8 @@ class Administration:
     Args:
         run: the leader's run.
         owner: the thread that calls its journal.
-        standing: returns the current standing, in the owner's thread.
-        held: the process that leads.
+        standing: returns the standing, in the owner's thread.
+        held: returns the leading process.
         now: Unix seconds.
         token: required on a port; empty on a Unix socket.
     """
@@ -183,7 +182,7 @@ def ask(home: Path, method: str, path: str, port: int | None = None) -> tuple[in
     Args:
         home: the leader's folder.
         method, path: of the request.
-        port: of 127.0.0.1, where the leader was started with one; its token is then read from the folder.
+        port: of 127.0.0.1, where the leader has one; requires the folder's token.
 
     Raises:
         PrivstatsError: no process answers, or the folder has no token.

@@ -56,7 +56,7 @@ class DevicesDemo:
         plan: of the study.
         study: the digest that people compare.
         by_browser: the last answer came from a browser.
-        seconds: from the first folder to the release.
+        seconds: duration.
     """
 
     release: Release
@@ -81,14 +81,14 @@ def run_devices_demo(
 
     Args:
         place: an empty folder.
-        browser: open the last person's link in a browser, and wait for that answer; else it is never sent.
+        browser: open the last person's link and wait for that answer; else never send it.
         entropy: source of keys and codes.
         seed: fixes the ages.
         link: called with the last person's link.
         sent: called after each answer.
 
     Raises:
-        PrivstatsError: a step did not end in a minute, or no answer came from the browser in ten.
+        PrivstatsError: a step exceeded a minute, or the browser ten.
     """
     began = time.monotonic()
     ages = np.random.default_rng(seed).normal(48, 16, PEOPLE - 1).clip(18, 89).astype(np.int64)

@@ -1,7 +1,7 @@
-"""A device in Python: it reads a pinned run, seals one report, and sends identical bytes until they are stored.
+"""A device in Python: it verifies a pinned run, seals one report, and sends identical bytes until they are stored.
 
-Everything is verified before a secret is generated: run, plan and roster by the pinned digest, the panel by the plan,
-and each offer's signature over parameters computed here.
+Before a secret is generated it verifies run, plan and roster by the pinned digest, the panel by the plan, and each
+offer's signature over parameters computed here.
 """
 
 from __future__ import annotations
@@ -65,10 +65,10 @@ class DeviceRun:
         Args:
             dial: the connection to the leader.
             name: the run's name, in hex.
-            study: the 64 hex digits that pin run, plan and roster; never from the leader.
+            study: 64 hex digits that pin run, plan and roster; never from the leader.
 
         Raises:
-            RefusedError: the run is unknown or has ended, or its panel is not complete yet.
+            RefusedError: the run is unknown, ended or incomplete.
             UnreachableError: the leader does not answer.
             LocalProtocolError: the manifest is of another plan, roster or panel.
         """
@@ -100,9 +100,6 @@ class DeviceRun:
             moments: the device's own.
             index: its roster index.
             identity: the key at that index.
-
-        Raises:
-            PrivstatsError: as for ``session.contribution``; or another kind of identity, or no such index.
         """
         part = session.contribution(self.plan, moments, index=index).take()
         make, place = protocol_of(self.plan.masking).machines.client, {"index": index, "identity": identity}
@@ -112,10 +109,7 @@ class DeviceRun:
     def send(
         self, dial: Dial, index: int, report: bytes, *, tries: int = _TRIES, sleep: Callable[[float], None] = time.sleep
     ) -> int:
-        """Send a report until it is on the leader's disk.
-
-        Returns:
-            201, or 200 where the report was stored already.
+        """Send a report until it is on the leader's disk; return 201, or 200 where it was stored already.
 
         Raises:
             RefusedError: the leader will never accept these bytes.

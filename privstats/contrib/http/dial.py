@@ -27,13 +27,7 @@ class UnreachableError(LocalProtocolError):
 
 @dataclass(frozen=True)
 class Reply:
-    """One answer.
-
-    Attributes:
-        status: of HTTP.
-        headers: by lower-case name.
-        body: complete.
-    """
+    """One answer."""
 
     status: int
     headers: Mapping[str, str]
@@ -70,7 +64,7 @@ class Dial:
 
     Args:
         address: ``https://HOST[:PORT]``.
-        root_certificates: a file of certificate authorities; the system's when None.
+        root_certificates: a file; the system's when None.
         seconds: limit on every wait for the network.
     """
 
@@ -94,7 +88,7 @@ class Dial:
         """Send one request and read its answer.
 
         Raises:
-            UnreachableError: no connection, a broken one, or an answer of more than ``most`` bytes.
+            UnreachableError: no connection, a broken one, or a longer answer than ``most`` bytes.
         """
         named = headers or {}
         reused = self._connection is not None

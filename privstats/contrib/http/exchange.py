@@ -1,4 +1,4 @@
-"""Requests and answers of the application, the part of ASGI that it uses, and the codes of refusals.
+"""Requests, answers and codes of refusals, over the part of ASGI in use.
 
 A refusal is a problem document (RFC 9457): its status, a sentence, and whether to retry. It holds nothing of the
 request.
@@ -82,11 +82,10 @@ class Answer:
     """One answer.
 
     Attributes:
-        status: of HTTP.
-        body: complete.
+        status, body: of HTTP.
         media: content-type; empty without a body.
         headers: further ones.
-        code: the problem's; empty without one.
+        code: the problem's, or empty.
     """
 
     status: int
@@ -122,7 +121,7 @@ class Problem:
         status: of HTTP.
         title: a sentence for people.
         retry: the same request may succeed later.
-        after: seconds for ``Retry-After``; None omits the header.
+        after: seconds for ``Retry-After``, or None.
     """
 
     status: int

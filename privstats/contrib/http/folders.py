@@ -1,8 +1,8 @@
 """Open the folders of a leader and of a helper; refuse, before any offer, folders that cannot serve devices.
 
-The leader's folder also stores the panel's offers and, after a release, sealed hashes of the reports it had, so that a
-device that lost its answer may send again. The manifest is unsigned: a device compares plan and roster with the values
-that its page pins, and the offers are signed over the digest of the rest.
+A leader also stores sealed hashes of a release's reports, so that a device that lost its answer may send again. The
+manifest is unsigned: a device compares plan and roster with its page's pinned values, and the offers sign the digest of
+the rest.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _NO_RELEASE = bytes(32)
 
 
 def leader_folder(folder: Folder) -> RoundFolder:
-    """Return the folder's one session, after the checks without a journal; errors as for :meth:`LeaderRun.open`."""
+    """Return the folder's one session, checked; errors as for :meth:`LeaderRun.open`."""
     session = _checked(folder)
     if folder.identity.public != folder.roster.server:
         raise LocalProtocolError(
@@ -49,7 +49,7 @@ def leader_folder(folder: Folder) -> RoundFolder:
 
 
 def helper_folder(home: str | os.PathLike[str]) -> RoundFolder:
-    """Open a helper's folder, after the checks without a journal.
+    """Open a helper's folder, checked.
 
     Raises:
         LocalProtocolError: no helper's folder, a course, or a plan with clients that exchange messages.
@@ -61,11 +61,7 @@ def helper_folder(home: str | os.PathLike[str]) -> RoundFolder:
 
 
 def helper_place(folder: RoundFolder) -> int:
-    """Return the panel index of the folder's identity, 1 to h.
-
-    Raises:
-        LocalProtocolError: it has none.
-    """
+    """Return the panel index of the folder's identity, 1 to h; raise ``LocalProtocolError`` without one."""
     mine = folder.identity.public.hex()
     if mine not in folder.plan.panel[1:]:
         raise LocalProtocolError("identity.pem is no helper's of the plan's panel: bring the right one")
@@ -129,11 +125,7 @@ class Answered:
         write_sealed(self._path, self._key, b"".join(rows))
 
     def read(self) -> None:
-        """Begin with the file, if it exists.
-
-        Raises:
-            LocalProtocolError: it is damaged, or under another key.
-        """
+        """Begin with the file, if any; raise ``LocalProtocolError`` where damaged or under another key."""
         try:
             data, row = read_sealed(self._path, self._key), _SENDER_BYTES + _HASH_BYTES
         except NothingToResumeError:
@@ -142,21 +134,12 @@ class Answered:
         self._names = {int.from_bytes(each[:_SENDER_BYTES], "big"): each[_SENDER_BYTES:] for each in rows}
 
     def forget(self) -> None:
-        """Remove all senders: a run without a sum leaves no list of senders."""
+        """Remove all senders after a run without a sum."""
         self._names = {}
 
 
 class PanelOffers:
-    """Received offers by panel index; index 0 is the leader's own.
-
-    Args:
-        folder: the session's folder at the leader.
-        settings: its ``http.toml``.
-        say: called with a line for the operator.
-
-    Raises:
-        LocalProtocolError: the file cannot be read.
-    """
+    """Received offers by panel index; index 0 is the leader's own."""
 
     def __init__(self, folder: RoundFolder, settings: Settings, say: Callable[[str], None]) -> None:
         self._folder, self._settings, self._say = folder, settings, say
@@ -178,18 +161,15 @@ class PanelOffers:
         return Panel(identities, tuple(map(Offer.decode, self._offers.values())))
 
     def of(self, place: int) -> bytes | None:
-        """Return the stored offer of a panel index; callable from any thread."""
+        """Return the stored offer of a panel index, from any thread."""
         return self._offers.get(place)
 
     def lead(self, offer: Offer) -> None:
-        """Note the leader's own offer, which its journal stores."""
+        """Note the leader's own offer."""
         self._offers[0] = offer.encode()
 
     def add(self, place: int, data: bytes) -> bool:
-        """Store a helper's offer durably, once.
-
-        Returns:
-            Whether it is new.
+        """Store a helper's offer durably, once, and return whether it is new.
 
         Raises:
             Refused: ``bad_offer``, ``other_offer``, or ``stranger``.
@@ -235,7 +215,7 @@ class Manifest:
     Attributes:
         body: its JSON bytes.
         etag: the value of the header.
-        early: the check of a report by its first bytes.
+        early: checks a report by its first bytes.
     """
 
     body: bytes
@@ -280,8 +260,8 @@ class End:
 
         Args:
             folder: the session's folder at the leader.
-            release: SHA-256 of the release's file, in hex; empty without one.
-            beside: for a run without a sum, the offers to which its reports were sealed.
+            release: SHA-256 of the release's file, in hex, or empty.
+            beside: without a sum, the offers to which reports were sealed.
         """
         return cls(session_ended(folder.identity, folder.header, bytes.fromhex(release) or _NO_RELEASE, beside))
 

@@ -1,7 +1,7 @@
 """A helper that dials out: it offers its key, then polls the leader for messages and answers them until the run's end.
 
-Its host opens no port. Plan and roster come from its own folder; from the leader come the panel's signed offers and
-messages, which the machine checks. The journal survives a kill.
+It opens no port, and trusts only its own plan and roster; it verifies the panel's offers and every message. The journal
+survives a kill.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Dialler:
     Attributes:
         folder: the session's folder at the helper.
         settings: its ``http.toml``.
-        root_certificates: a file of certificate authorities; the system's when None.
+        root_certificates: a file; the system's when None.
         sleep: waits for some seconds.
         say: called with a line for the operator.
         connected: called with whether the leader answers.
@@ -71,10 +71,7 @@ class Dialler:
         self._waits = 0.0
 
     def run(self) -> str:
-        """Serve the run until its end; after a kill, the next call resumes.
-
-        Returns:
-            A sentence for the operator.
+        """Serve the run until its end, or resume it after a kill; return a sentence for the operator.
 
         Raises:
             LocalProtocolError: the leader refuses this helper's offer, or its panel is not the plan's.
@@ -143,7 +140,7 @@ class Dialler:
                 self.sleep(max(reply.after, self._slower()))
 
     def _answer(self, helper: JournaledHelper, message: bytes) -> bytes:
-        """Return the machine's answer; a refused message gets an empty one, more and more slowly."""
+        """Answer a refused message with nothing, more and more slowly."""
         try:
             answers = helper.receive(message)
         except RemoteProtocolError as refusal:

@@ -1,7 +1,7 @@
 """The leader's end of the exchange with helpers: offers, and one message for each signed reply.
 
-A reply signs the nonce of the last answer, so a client that cannot sign learns nothing: a batch shows who took part.
-The last two nonces are valid, so a lost answer costs one poll.
+A reply signs one of the last two nonces, so a client that cannot sign learns nothing: a batch shows who took part. A
+lost answer costs one poll.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class HelperDesk:
         now: Unix seconds.
 
     Attributes:
-        heard: time of each helper's last signed reply (Unix).
+        heard: Unix time of each helper's last signed reply.
     """
 
     def __init__(self, run: LeaderRun, owner: Owner, intake: Intake, now: Callable[[], float]) -> None:
@@ -60,7 +60,7 @@ class HelperDesk:
         self.heard: dict[int, float] = {}
 
     async def offer(self, request: Request, place: int) -> Answer:
-        """Store a helper's offer; a repeated one costs the journal nothing, a bad one counts against its address."""
+        """Store a helper's offer; a repeat costs the journal nothing."""
         data = await _body(request, OFFER, _MOST_OFFER)
         if self._run.ended is not None:
             raise Refused("over")
@@ -136,7 +136,7 @@ class HelperDesk:
         return False
 
     def _nonce(self, place: int) -> dict[str, str]:
-        """Return the newest nonce; a refusal creates none, or strangers could use up the helper's."""
+        """Create no nonce for a refusal, or strangers could use up the helper's."""
         return {NONCE: self._nonces[place][-1].hex()}
 
 

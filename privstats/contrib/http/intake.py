@@ -1,7 +1,7 @@
 """Receive a report for the journal: early refusals, one buffer of its exact length, one verdict.
 
-The signature is verified over the report's first bytes, before any answer shows that the sender has a stored report,
-and before more is read. A requester without that signature learns nothing about the sender.
+The signature is verified over the first bytes, before any answer shows that the sender has a stored report, and before
+more is read. A requester without that signature learns nothing about the sender.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _DIGITS = re.compile(r"[0-9]{1,12}")
 
 
 def length_of(request: Request) -> int:
-    """Return the body's declared length; raise ``Refused`` without one, as for a chunked body."""
+    """Return the declared length; raise ``Refused`` without one, as for a chunked body."""
     text = request.headers.get("content-length", "")
     if not text or "transfer-encoding" in request.headers:
         raise Refused("length_required")
@@ -47,11 +47,7 @@ def deadline(length: int) -> asyncio.Timeout:
 
 
 async def drained(request: Request) -> bool:
-    """Briefly read and drop the remaining body, so that a sending client sees the answer.
-
-    Returns:
-        Whether the body has ended.
-    """
+    """Briefly drop the remaining body, so that a sending client sees the answer; return whether it has ended."""
     dropped = 0
     with suppress(TimeoutError):
         async with asyncio.timeout(_DRAIN_SECONDS):
@@ -68,7 +64,7 @@ class Intake:
 
     Args:
         report: returns the verdict once the data is on the disk: ``Owner.report``.
-        heard: returns the name (``folders.named``) of a sender's stored report, or None.
+        heard: returns the name of a sender's stored report (``folders.named``), or None.
         limits: see :class:`Limits`.
         full: whether the disk has no room for another report.
         clock: monotonic seconds.
@@ -101,12 +97,7 @@ class Intake:
         return peer_of(request.address, request.headers, self._limits.proxies)
 
     async def take(self, manifest: Manifest, sender: int, request: Request) -> Verdict:
-        """Return the verdict on a request's report.
-
-        Raises:
-            Refused: with a code, before or after the body was read.
-            Gone: the client went.
-        """
+        """Return the verdict on a request's report; raises ``Refused``, or ``Gone`` where the client went."""
         early = manifest.early
         length = _checked_length(request, early.report_bytes(sender))
         signature = _named_signature(request, length)

@@ -1,7 +1,6 @@
 """Codes and links of invited people, and the digest by which their page knows its study.
 
-A code is 16 bytes from which a device derives its Ed25519 key on the roster. Clients in other languages repeat these
-functions (``tests/contrib/http/vectors``).
+A device derives its Ed25519 key from 16 bytes. Other languages repeat these functions (``tests/contrib/http/vectors``).
 """
 
 from __future__ import annotations
@@ -32,9 +31,6 @@ _FRAGMENT = re.compile(r"(\d{1,10})\.([A-Z2-7]{26})\.([A-Z2-7]{4})", re.ASCII)
 def draw_code(entropy: Entropy = os.urandom) -> bytes:
     """Generate a code of 16 bytes. Its holder can answer for that person, once a run, and can read nothing.
 
-    Raises:
-        LocalProtocolError: ``entropy`` returned another number of bytes.
-
     Example:
         >>> from privstats.contrib.http.invitations import draw_code
         >>> len(draw_code())
@@ -45,9 +41,6 @@ def draw_code(entropy: Entropy = os.urandom) -> bytes:
 
 def identity_of(code: bytes) -> Identity:
     """Return a code's identity: Ed25519 from HKDF-SHA256(code, no salt, "privstats/devices/1/identity"), 32 bytes.
-
-    Raises:
-        LocalProtocolError: the code has not 16 bytes.
 
     Example:
         >>> from privstats.contrib.http.invitations import identity_of
@@ -66,9 +59,6 @@ class Invitation:
     Args:
         index: 0 to 2^32 - 1.
         code: 16 bytes.
-
-    Raises:
-        LocalProtocolError: an argument of another kind or size.
 
     Example:
         >>> from privstats.contrib.http.invitations import Invitation
@@ -113,7 +103,7 @@ class Invitation:
             page: the page's address, without a fragment or a query.
 
         Raises:
-            LocalProtocolError: it has one, or is no https address (http on this machine alone).
+            LocalProtocolError: no such https address (http on this machine alone).
 
         Example:
             >>> from privstats.contrib.http.invitations import Invitation
@@ -159,15 +149,12 @@ class Invitation:
 def study_of(run: bytes, plan: bytes, roster: bytes) -> str:
     """Return the page's digest: SHA-256, in hex, over the run's name and the digests of plan and roster.
 
-    It pins the panel, its organisations' names and every number of the promise, so no link and no leader can show one
-    person another plan, panel or roster.
+    It pins the panel and every number of the promise, so no link and no leader can show one person another plan, panel
+    or roster.
 
     Args:
         run: the roster's run, 1 to 255 bytes.
         plan, roster: their digests, 32 bytes each.
-
-    Raises:
-        LocalProtocolError: an argument of another size.
 
     Example:
         >>> from privstats.contrib.http.invitations import study_of

@@ -75,9 +75,8 @@ class Leader:
 
     Attributes:
         seen: counts.
-        intake: receives reports.
-        helpers: receives helpers' messages.
-        taking: False once the process ends and accepts no bodies.
+        intake, helpers: receive reports and helpers' messages.
+        taking: False once the process ends.
     """
 
     def __init__(
@@ -195,7 +194,7 @@ class Leader:
 
 
 def _after_the_end(refused: Refused) -> Refused:
-    """Return the answer to a report after the end; it does not depend on who has reported."""
+    """Do not let the answer depend on who has reported."""
     return refused if CODES[refused.code].retry else Refused("over", refused.headers)
 
 

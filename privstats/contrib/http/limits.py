@@ -1,7 +1,4 @@
-"""Limit the cost of one unauthenticated host, or one sender: buckets by address, bytes in flight, openings by key.
-
-The counts are in memory, in one event loop, and decide nothing about a report's content.
-"""
+"""Limit the cost of one unauthenticated host, or one sender, by counts in memory."""
 
 from __future__ import annotations
 
@@ -38,7 +35,7 @@ class Penalties:
     """Bad signatures by address, in a bucket with a capacity of one second's refill.
 
     A full bucket closes the next bad signature's connection. The address is never blocked, because many people may
-    share it: good signatures are always verified.
+    share it.
 
     Args:
         rate: bad signatures per second.
@@ -50,9 +47,7 @@ class Penalties:
         self._used: dict[str, tuple[float, float]] = {}  # how full, and when
 
     def add(self, peer: str) -> Mapping[str, str]:
-        """Count one bad signature; return further headers of its answer, which end the connection when the bucket is
-        full.
-        """
+        """Count one bad signature; return headers that end the connection when the bucket is full."""
         level = self._level(peer)
         if level > self._rate - 1:
             return CLOSE
@@ -74,7 +69,7 @@ class Openings:
         self._times: dict[int, deque[float]] = {}
 
     def check(self, sender: int) -> None:
-        """Refuse a sender that has used up its openings; raises ``Refused``."""
+        """Raise ``Refused`` for a sender that has used up its openings."""
         times = self._times.get(sender)
         while times and self._clock() - times[0] >= _HOUR:
             times.popleft()
@@ -87,7 +82,7 @@ class Openings:
 
 
 class BrokenOff:
-    """Senders that have held room for a body within the hour without an accepted report."""
+    """Senders that held room for a body within the hour without an accepted report."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
@@ -119,11 +114,7 @@ class BytesInFlight:
         self.held = 0
 
     async def take(self, size: int) -> None:
-        """Wait for room.
-
-        Raises:
-            Refused: ``busy``: no room in time.
-        """
+        """Wait for room; raise ``Refused`` (``busy``) without any in time."""
         if not self._waiting and self._fits(size):
             self.held += size
             return

@@ -1,7 +1,7 @@
 """The one thread that calls a run's journal: reports in groups with one disk wait, all other calls in between.
 
-Messages are processed in order of arrival. A group is answered, refusals and repeats included, once all of it is on the
-disk: an earlier answer could vouch for data that a kill loses.
+A group is answered, refusals and repeats included, once all of it is on the disk: an earlier answer could vouch for
+data that a kill loses.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class Owner:
 
     Args:
         reports: accepts groups of reports.
-        failed: called in the event loop when the journal cannot be written: nothing more can be confirmed.
+        failed: called in the event loop when the journal cannot be written.
 
     Attributes:
         sizes: of the groups so far.
@@ -104,11 +104,10 @@ class Owner:
         return verdict
 
     async def call(self, action: Callable[[], T]) -> T:
-        """Return the result of a call in the thread, after all earlier entries.
+        """Return the result of a call in the thread, after all earlier entries; ``action``'s errors pass.
 
         Raises:
-            Refused: ``restarting``: the journal could not be written; or as ``action`` raises it.
-            PrivstatsError: as ``action`` raises it.
+            Refused: ``restarting``: the journal could not be written.
         """
         result: T = await self._enqueued(lambda answer: _Call(action, answer))
         return result

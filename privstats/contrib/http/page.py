@@ -1,7 +1,7 @@
 """The page on which a person answers: one file with the client's bundle and its style, and its headers.
 
-A page's server can serve another page, so a separate party serves it: never the leader or a helper. The headers bind
-the page to this release's bundle by its hash; they bind no host to honesty (docs/devices.md).
+A page's server can serve another page, so serve it by a separate party, never the leader or a helper. The headers pin
+this release's bundle; they bind no host to honesty (docs/devices.md).
 """
 
 from __future__ import annotations
@@ -48,16 +48,13 @@ class Page:
 
 
 def page_of(leader: str, run: str, study: str, key_agreement: str = CLASSICAL) -> Page:
-    """Return one study's page, with leader, run and study, which a link must not name.
+    """Return one study's page, which names leader, run and study.
 
     Args:
         leader: the leader's address, https; http on this machine alone.
         run: the roster's run, 32 to 64 hex digits.
         study: ``study_of`` run, plan and roster, 64 hex digits; people compare it with the one on their letter.
         key_agreement: the plan's; a client of another one refuses the study.
-
-    Raises:
-        LocalProtocolError: an argument of another form.
 
     Example:
         >>> from privstats.contrib.http.page import page_of
@@ -141,8 +138,7 @@ def write_page(study: Path, out: Path) -> Page:
     """Write ``index.html``, ``headers.json`` and ``nginx-headers.conf`` into a new folder.
 
     Args:
-        study: JSON with ``leader``, ``run``, ``study`` and, unless it is ``x25519``, ``key_agreement``, as ``privstats
-            http invite`` writes it.
+        study: the JSON file of ``privstats http invite``.
         out: a new folder.
 
     Raises:

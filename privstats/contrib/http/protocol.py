@@ -1,8 +1,7 @@
 """uvicorn's protocol with a deadline and a size for a header, and one request at a time.
 
-A late header is answered with 408 even while bytes arrive; uvicorn's own idle limit begins anew with every byte. A
-request that begins before the previous answer ends its connection. ``engines/door`` limits connections and unread
-answers; the application limits the body's time.
+A late header is answered with 408 even while bytes arrive; uvicorn's idle limit begins anew with every byte. A request
+before the previous answer ends its connection.
 """
 
 from __future__ import annotations
@@ -96,9 +95,7 @@ class DeadlineProtocol(HttpToolsProtocol):
         super().on_message_complete()
 
     def on_response_complete(self) -> None:
-        """Allow time to read the answer; then treat the connection as a stranger's, or end it if connections are
-        scarce.
-        """
+        """Allow time to read the answer; then treat the connection as a stranger's, or end it."""
         super().on_response_complete()
         unread = self._allow_unread()
         if not unread and not self.transport.is_closing() and not self._may_stay:
@@ -147,7 +144,7 @@ class DeadlineProtocol(HttpToolsProtocol):
             self.cycle.keep_alive = False
 
     def _end_chunked(self) -> None:
-        """Feed no byte more of a body without a length: its trailers would be headers without an end."""
+        """Feed no byte more without a length: trailers would be headers without an end."""
         self._ended, self.cycle.keep_alive = True, False
 
     def _last_word(self, status: int) -> None:

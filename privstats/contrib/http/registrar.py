@@ -1,7 +1,6 @@
-"""The registrar: it invites people, signs the roster for one plan, and writes each party's folder.
+"""The registrar, separate from the other parties: it invites people, signs the roster, and writes each party's folder.
 
-It is separate from leader, helpers and page. Codes are in one file, written once and to be destroyed after the mailing;
-otherwise only public keys are stored.
+Codes are in one file, written once, to be destroyed after the mailing; otherwise only public keys are stored.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ class Run:
     """Files of one run, as the registrar wrote them.
 
     Attributes:
-        folder: holds ``page`` and one folder per party, to which each owner adds ``identity.pem``.
+        folder: ``page`` and one folder per party, to which each owner adds ``identity.pem``.
         roster: of the run.
         study: the page's digest, 64 hex digits: print it where people can compare it.
         number: from 1 to the plan's ``most_runs``.
@@ -102,8 +101,8 @@ def write_invitations(
 
     Args:
         folder: as :func:`write_study` wrote it.
-        identity: the registrar's, whose key the plan names.
-        paper: replace links with codes in groups of four letters, to be typed: no mail filter reads paper.
+        identity: the registrar's, named by the plan.
+        paper: write codes to be typed, not links: no mail filter reads paper.
         entropy: source of codes and the run's name.
 
     Raises:
@@ -135,12 +134,12 @@ def write_invitations(
 def renew(folder: str | os.PathLike[str], identity: Identity, settings: Settings | None = None) -> Run:
     """Write the next run for the same codes, after a failed run or for the next question.
 
-    Each run counts, even one reported as failed: leader and a helper may have finished it alone.
+    Each run counts, even a failed one: leader and a helper may have finished it alone.
 
     Args:
         folder: the registrar's, with codes.
         identity: the registrar's.
-        settings: with the days of the next run; the folder's if omitted.
+        settings: with the next run's days; the folder's if omitted.
 
     Raises:
         LocalProtocolError: another identity, no codes, or ``most_runs`` reached.
@@ -168,14 +167,14 @@ def renew(folder: str | os.PathLike[str], identity: Identity, settings: Settings
 def check_devices(plan: Plan, roster: Roster, folder: str | os.PathLike[str]) -> None:
     """Refuse a party's roster that the registrar did not sign for this plan; do nothing without ``[devices]``.
 
-    Leader and helpers call it before they offer a key: a roster by the leader could surround one person with Sybils.
+    Call it before a key is offered: a roster by the leader could surround one person with Sybils.
 
     Args:
         plan, roster: the party's.
-        folder: the party's, with ``roster.signature``.
+        folder: with ``roster.signature``.
 
     Raises:
-        LocalProtocolError: the signature is missing or another's, or the roster does not fit the plan.
+        LocalProtocolError: a missing or foreign signature, or a roster that does not fit the plan.
     """
     devices = plan.devices
     if devices is None:

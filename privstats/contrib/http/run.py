@@ -62,8 +62,8 @@ class LeaderRun:
         settings: its ``http.toml``.
         now: Unix seconds.
         say: called with a line for the operator.
-        defers: other machines sum settled parts (``part_sums``), and the checks wait for these sums.
-        manifest: data for devices; None until the panel is complete.
+        defers: ``part_sums`` sums settled parts; checks wait for them.
+        manifest: for devices; None until the panel is complete.
         ended: the run's end; None before.
         trouble: why the sum is not released; else empty.
         refusals: refused messages of helpers, by code.
@@ -94,7 +94,7 @@ class LeaderRun:
         """Resume a folder's run before its offers, in its journal, or at its end.
 
         Raises:
-            LedgerError: the plan's noise is the leader's, and its ledger has no account to charge.
+            LedgerError: the leader's noise has no account to charge.
             LocalProtocolError: no leader's folder, a course, or a plan with clients that exchange messages.
             PrivstatsError: its files are invalid, restored from a backup, or in use.
         """
@@ -103,14 +103,14 @@ class LeaderRun:
         return run
 
     def close(self) -> None:
-        """Release the folder's locks; the run can resume from the disk."""
+        """Release the folder's locks."""
         for journal in (self._server, self._leader):
             if journal is not None:
                 journal.close()
         self._server = self._leader = None
 
     def heard(self, sender: int) -> bytes | None:
-        """Return the name (``folders.named``) of this sender's stored report; callable from any thread."""
+        """Return the name of this sender's stored report (``folders.named``), from any thread."""
         return self._answered.of(sender)
 
     @property
@@ -120,7 +120,7 @@ class LeaderRun:
 
     @property
     def reports(self) -> int:
-        """Number of senders with a stored report; after the end, of those in the release."""
+        """Number of senders with a stored report, or in the release."""
         return len(self.ended.survivors) if self.ended is not None else len(self._answered)
 
     @property
@@ -148,14 +148,11 @@ class LeaderRun:
         return self._offers.missing
 
     def offered(self, place: int) -> bytes | None:
-        """Return the stored offer of a helper, by panel index; callable from any thread."""
+        """Return the stored offer at a panel index, from any thread."""
         return self._offers.of(place)
 
     def take_offer(self, place: int, data: bytes) -> bool:
-        """Store a helper's offer, once; the last one begins the run.
-
-        Returns:
-            Whether it is new.
+        """Store a helper's offer, once, and return whether it is new; the last one begins the run.
 
         Raises:
             Refused: ``bad_offer``, ``other_offer``, ``over``, or ``stranger``.
@@ -201,7 +198,7 @@ class LeaderRun:
         return server is not None and peer in server.outbox.clients and server.awaits(peer)
 
     def tick(self) -> None:
-        """Close each step that may be closed; release the sum and store the end where reached."""
+        """Close each step that may be closed; release the sum and store the end."""
         while self._server is not None and self._closed_one(self._server):
             pass
         name = "offer" if self._server is None else self._server.step
@@ -210,11 +207,7 @@ class LeaderRun:
             self.step = Step(name, self.now())
 
     def close_reports(self) -> None:
-        """Accept no further reports, as the operator requests.
-
-        Raises:
-            PrivstatsError: the run has not begun or has ended, or too few have reported; nothing changes.
-        """
+        """Accept no further reports; raise ``PrivstatsError`` where too few have reported or no run is open."""
         server = self._running()
         if server.step == server.steps[0]:
             abort = server.step_status().abort

@@ -1,7 +1,7 @@
-"""The leader's process: two sockets on one event loop, the owner's thread, and the clock that closes steps.
+"""The leader's process: a public and an administration socket, the owner's thread, and the clock that closes steps.
 
-One socket is public, the other is the administration's. After SIGTERM it accepts no new body, writes the current group
-and ends within seconds. It also ends when the journal cannot be written; the next process resumes.
+It ends within seconds after SIGTERM, with the current group written, or when the journal cannot be written; the next
+process resumes.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ class Serving:
 
 
 class _Server(DoorServer):
-    """A server without signal handlers: two of them share a process."""
+    """A server without signal handlers, because two share a process."""
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -132,9 +132,9 @@ def serve(
     Args:
         run: from :meth:`LeaderRun.open`; closed at the end.
         address: of the public socket.
-        admin_port: a port of 127.0.0.1 that requires the token in the folder's ``admin.token``; a Unix socket there
-            when None.
-        cluster: sums the settled parts of a run that ``defers``; the leader itself when None.
+        admin_port: a port of 127.0.0.1 that requires the token in ``admin.token``; None for a Unix socket in the
+            folder.
+        cluster: sums the settled parts of a run that ``defers``.
         started: called when both sockets accept connections.
         signals: signals end this process.
 
@@ -142,8 +142,8 @@ def serve(
         The exit code: 0, or 1 where the journal could not be written.
 
     Raises:
-        LedgerError: the leader's account is to be charged and cannot pay.
-        PrivstatsError: another process leads the folder, an address cannot be used, or the disk has too little room.
+        LedgerError: the leader's account cannot pay.
+        PrivstatsError: another process leads, an address cannot be used, or the disk has too little room.
     """
     files = raise_open_files()
     room = _Room(run)
@@ -248,7 +248,7 @@ class _Process:
 
 
 class _Room:
-    """Disk room for the run's reports, checked before it begins: acknowledged data must stay writable."""
+    """Disk room for all reports, checked at the start: acknowledged data must stay writable."""
 
     def __init__(self, run: LeaderRun) -> None:
         masking = run.folder.plan.masking
@@ -291,7 +291,7 @@ def _server(
 
 @contextmanager
 def _administered(run: LeaderRun, port: int | None) -> Iterator[tuple[socket.socket, str]]:
-    """Yield the administration's socket, a file of mode 0600 in the folder; or a loopback port and its token."""
+    """Yield a socket of mode 0600 in the folder, or a loopback port with its token."""
     if port is not None:
         path, token = run.folder.base / ADMIN_TOKEN, secrets.token_hex(32)
         with listening("127.0.0.1", port) as listener:

@@ -1,6 +1,6 @@
 """``http.toml``: the leader's address, the origins of browsers, the closing time of the run, and the limits.
 
-None of it is secret or in a digest: a device believes only the values that its page pins.
+None of it is secret or in a digest; devices trust only their page's pinned values.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Limits:
 
     Attributes:
         connections: per address without a good signature yet; a further one replaces one of them.
-        bad_signatures: per second and address; each further one ends its connection.
+        bad_signatures: per second and address; a further one ends its connection.
         in_flight_mib: all bodies being received, in MiB.
         proxies: addresses of proxies with a trusted ``Forwarded`` header.
     """
@@ -107,11 +107,7 @@ class Settings:
 
     @classmethod
     def read(cls, home: str | os.PathLike[str]) -> Settings:
-        """Read the file of a folder.
-
-        Raises:
-            LocalProtocolError: it cannot be read, or a key is missing, unknown or out of its bounds.
-        """
+        """Read a folder's file; raises ``LocalProtocolError``."""
         path = Path(home) / FILE
         data = read_bounded(path, LocalProtocolError, "privstats http new")
         try:

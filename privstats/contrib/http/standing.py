@@ -1,6 +1,6 @@
-"""State of a leader's run: ``status.json`` of its folder, the operator's facts, and Prometheus text.
+"""State of a leader's run: ``status.json``, the operator's facts, and Prometheus text.
 
-It holds steps, helper indices, codes, times and numbers; only the journal records who has reported.
+It holds no sender: only the journal records who has reported.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _IDLE = ("offer", "over")
 
 
 class HelperStanding(msgspec.Struct, frozen=True):
-    """One helper: whether it has offered, its last signed reply (Unix, 0 for never), and whether it must answer."""
+    """One helper: whether it has offered, its last signed reply (Unix, or 0), and whether it must answer."""
 
     place: int
     offered: bool
@@ -38,20 +38,18 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
     """A run as its leader's process sees it; times are Unix seconds.
 
     Attributes:
-        run: the roster's run name, in hex.
+        run: the run's name, in hex.
         process: of the leader.
         updated, began: time of this state, and of the process's start.
-        step, since: the current step and its start: ``offer``, the machine's steps, ``over``.
+        step, since: ``offer``, the machine's steps, or ``over``, and its start.
         reports, clients, least: stored reports, all clients, and the plan's minimum.
         closes, until: when reports close, and when the box keys end.
         helpers: one each.
-        answers: requests by status.
-        refused: refusals by code, helpers' included.
-        received, sent: bytes of bodies.
-        in_flight: bytes of bodies being received.
+        answers, refused: requests by status, and refusals by code.
+        received, sent, in_flight: bytes of bodies.
         groups, grouped, seconds: written groups, their reports, and their seconds.
         unsummed: settled parts that other machines still sum.
-        connections: open and refused ones at the public door.
+        connections: open and refused ones.
         trouble: why the sum is not released; else empty.
         ended: the run's end, as a sentence; empty before.
     """
@@ -133,12 +131,12 @@ def _of_carrier(leader: Leader, owner: Owner) -> dict[str, Any]:
 
 
 def keep(home: Path, standing: Standing) -> None:
-    """Replace the folder's ``status.json``; raise ``PrivstatsError`` where it cannot be written."""
+    """Replace the folder's ``status.json``."""
     atomic_write(home / STATUS, msgspec.json.format(msgspec.json.encode(standing)), durable=False)
 
 
 def facts_of(home: Path, run: str, now: float | None = None) -> tuple[dict[str, Any], Supervision | None]:
-    """Return names and values for the operator, and the leading process, if any.
+    """Return facts for the operator, and the leading process, if any.
 
     Args:
         home: the leader's folder.

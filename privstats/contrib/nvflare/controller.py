@@ -43,8 +43,8 @@ _UNAVAILABLE = "error:5"
 class PrivstatsController(Controller):
     """Runs the session, or every (remaining) session of the course.
 
-    Later workflows of the job find the releases in FLARE's context (``fl_ctx.get_prop(RELEASES)``). A run that ended
-    before is not repeated: its releases are read from the folder.
+    Later workflows of the job find the releases in FLARE's context (``fl_ctx.get_prop(RELEASES)``). An ended run is not
+    repeated: its releases are read from the folder.
 
     Args:
         open_seconds: how long the first step waits for parties.
@@ -97,7 +97,7 @@ class FlareTransport:
 
     Args:
         controller: FLARE's controller, which sends tasks.
-        context: FLARE's context of the controller's flow.
+        context: of the controller's flow.
         aborted: set when an operator aborts the job.
     """
 
@@ -109,11 +109,7 @@ class FlareTransport:
         self._count = 0
 
     def online(self) -> Sequence[int]:
-        """Return the numbers of the job's connected sites.
-
-        Raises:
-            PrivstatsError: the job was aborted.
-        """
+        """Return the numbers of the job's connected sites; raise ``PrivstatsError`` for an aborted job."""
         self._go_on()
         clients: list[Client] = list(self._context.get_engine().get_clients())
         names = sorted(client.name for client in clients)
@@ -122,19 +118,13 @@ class FlareTransport:
         return [self._sites.index(name) for name in names if away(name) is None]
 
     def push(self, node: int, kind: MessageKind, data: bytes, *, ttl: float) -> str:
-        """Send one task.
+        """Send one task and return its name; raise ``PrivstatsError`` for an aborted job.
 
         Args:
             node: the receiver's number.
             kind: the kind of request.
             data: a machine's message, unchanged.
             ttl: seconds after which FLARE drops it.
-
-        Returns:
-            Its name.
-
-        Raises:
-            PrivstatsError: the job was aborted.
         """
         self._go_on()
         self._count += 1
@@ -175,7 +165,6 @@ class FlareTransport:
             self._replies.setdefault(name, client_task.result)
 
     def _done(self, name: str, task: Task, fl_ctx: FLContext) -> None:  # noqa: ARG002 - its signature
-        """Record a task without a result; a task with a result already has its reply."""
         if not any(each.result_received_time for each in task.client_tasks):
             with self._lock:
                 self._replies.setdefault(name, None)

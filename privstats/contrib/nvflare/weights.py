@@ -30,13 +30,13 @@ class PrivateWeights(Filter):
     The noise is *local*: no other party is trusted, and a mean over n sites has the noise of one divided by sqrt(n).
     Weights are clipped around zero, so let sites send differences (``params_transfer_type="DIFF"``).
 
-    The site's ledger is ``ledger`` in the folder that ``PRIVSTATS_HOME`` names (in a simulator, in the site's folder
-    below ``PRIVSTATS_PARTIES``), with an account per client under replace-one. It is charged for every result. A result
-    beyond its cap stays here, and the server gets FLARE's ``TASK_RESULT_FILTER_ERROR``.
+    The site's ledger, ``ledger`` in the folder that ``PRIVSTATS_HOME`` names (in a simulator, below
+    ``PRIVSTATS_PARTIES``), has an account per client under replace-one. It is charged for every result. A result beyond
+    its cap stays here, and the server gets FLARE's ``TASK_RESULT_FILTER_ERROR``.
 
-    Only arrays leave. Metrics, numbers of steps (so every site weighs the same), the script's own round number and all
-    else are dropped. A result that is no DXO of weights is refused, so name the tasks that train. Data that a script
-    streams to the server (``SummaryWriter``) pass no filter.
+    Only arrays leave: metrics, numbers of steps (so every site weighs the same) and all else are dropped. A result that
+    is no DXO of weights is refused, so name the tasks that train. Data that a script streams to the server
+    (``SummaryWriter``) pass no filter.
 
     Not protected, and charged to no account: the fact that a task failed. A script with a failure that depends on its
     records reveals a bit about them per round. No filter can hide it: FLARE passes an executor's exception, and its
@@ -47,7 +47,7 @@ class PrivateWeights(Filter):
         under the account together.
 
     Args:
-        shapes: the names of the model's arrays and their shapes; public.
+        shapes: the model's array names and shapes; public.
         clip_norm: the maximum norm over all arrays; public.
         epsilon, delta: the promise of all rounds together.
         rounds: the number of rounds that share it.
@@ -78,10 +78,10 @@ class PrivateWeights(Filter):
         )
 
     def process(self, shareable: Shareable, fl_ctx: FLContext) -> Shareable:
-        """Return the private form of a result; for a failed result only the fact that it failed, without a reason.
+        """Return the private form of a result; for a failed result only the fact that it failed.
 
         Raises:
-            DataError: the result is no DXO of weights, or its arrays are not those of ``shapes``.
+            DataError: no DXO of weights, or other arrays than ``shapes``.
             LedgerError: the account has no room for one more round, or is unsuitable.
         """
         if shareable.get_return_code() != ReturnCode.OK:

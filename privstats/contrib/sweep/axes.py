@@ -1,7 +1,6 @@
 """The axes of a study, their points, and the plan at each point.
 
-A plan that cannot meet its promise at some point is refused before anything is measured. Open cut points become
-quantiles of the study's records; a rehearsal shows the cost of estimating them under the promise.
+A plan that cannot meet its promise at some point is refused before anything is measured.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ class Partition:
         clients: parties.
         alpha: Dirichlet concentration of their label skew; None deals evenly.
         clip_norm: of the schema.
-        dimension: features after a public random projection; None for the plan's own maps.
+        dimension: features after a public random projection; None without one.
         statistics: of a class schema.
     """
 
@@ -48,12 +47,11 @@ class Partition:
 
 @dataclass(frozen=True)
 class Point:
-    """A partition of the records under a promise.
+    """A partition under a promise.
 
     Attributes:
         deal: the partition.
-        model: trust model; ``"none"`` without noise.
-        unit: of the promise; ``"none"`` without noise.
+        model, unit: of the promise; ``"none"`` without noise.
         epsilon: of the promise; infinite without noise.
     """
 
@@ -75,9 +73,8 @@ class Axes:
         clip_norm: clip norms.
         dimension: features after a public random projection before the plan's other maps.
         statistics: letters of a class schema, such as ``"NAB"``.
-        epsilon: budgets; all but ``head`` are crossed with each other, and every release serves all heads.
-        records_per_client: for the client unit, if the plan has no such limit: a party's maximum; surplus records are
-            excluded at random.
+        epsilon: budgets; all but ``head`` are crossed with each other.
+        records_per_client: for the client unit, if the plan has no such limit; surplus records are excluded at random.
 
     Example:
         >>> from privstats.contrib.sweep import Axes
@@ -239,7 +236,7 @@ def with_quantile_cuts(plan: Plan, X: Any) -> Plan:
     """Return the plan with the records' quantiles as cut points of its open columns.
 
     Args:
-        plan: with declared columns; any other plan is returned unchanged.
+        plan: unchanged without declared columns.
         X: the records, in any container.
 
     Raises:

@@ -1,8 +1,7 @@
 """One trial of a study: partition the records, measure them once, and score every head at every promise.
 
-Masks are omitted, because they cancel to the last bit: a study shows nothing about the protocol or dropouts. It charges
-no ledger, so use only data that you may look at. Baselines are scikit-learn's models on the pooled rows, without
-privacy. Heads that end a course, or read sums behind a mean, run it at the total budget.
+Masks are omitted, because they cancel to the last bit. A study charges no ledger, so use only data that you may look
+at. Baselines are scikit-learn's models on the pooled rows, without privacy.
 """
 
 from __future__ import annotations
@@ -74,11 +73,7 @@ class BehindMean:
     make: Callable[[], Any]
 
     def release(self, plan: Plan, shards: Shards, rng: Generator) -> Release | None:
-        """Return the release behind the mean (the exact mean without DP); None where it aborted.
-
-        Raises:
-            PlanError: the plan's rows cannot be centred.
-        """
+        """Return the release behind the mean (the exact mean without DP); None where it aborted."""
         require_centrable(plan)
         if plan.noise is not None:
             return played(Centred.within(plan), shards, rng)[-1]
@@ -106,8 +101,7 @@ def ends_a_course(head: Any) -> bool:
 def course_scores(head: Any, plan: Plan, shards: Shards, test: tuple[Any, Any], rng: Generator) -> Scores:
     """Score a head at the end of a course that meets the plan's promise.
 
-    Without noise the head is fitted on the records themselves, after the plan's transform. The score is 0 where the
-    first release aborted.
+    Without noise the head is fitted on the records themselves. The score is 0 where the first release aborted.
 
     Raises:
         PlanError: no recipe refines the plan's statistics.
@@ -146,11 +140,10 @@ class Dataset:
     """The subject of a study: plan, axes, records, heads and seed.
 
     Attributes:
-        plan: the plan that is varied.
-        axes: its variations.
+        plan, axes: the varied plan, and its variations.
         train, test: ``(X, y)`` of the cohort's records, and of the records to score on.
-        heads: a fresh head per call, by name; one that ends a course, or a ``BehindMean``, runs a course with the
-            point's promise in total, and a ``Rival`` is trained on all records.
+        heads: a fresh head per call, by name; one that ends a course, or a ``BehindMean``, spends the point's promise
+            in total, and a ``Rival`` is trained on all records.
         seed: fixes partitions and noise.
         trained: scores of the rivals, each trained once per process.
     """
@@ -191,9 +184,9 @@ class Draw:
         balanced, auc: balanced accuracy and area under the ROC curve; None for a regression or without a score.
         one_class: one class is predicted for all test records.
         dropped: classes excluded by the minimum count.
-        upload_bytes: a client's upload of the plan's own sums; 0 where records are pooled.
-        why: without a score, a sentence that names the missing statistic.
-        sensitivity, specificity: for two classes, by ``predict(threshold="prevalence")``; else None.
+        upload_bytes: a client's upload of the plan's own sums; 0 for pooled records.
+        why: without a score, a sentence on the missing statistic.
+        sensitivity, specificity: for two classes, by ``predict(threshold="prevalence")``.
     """
 
     model: str
@@ -311,9 +304,6 @@ def _score_rival(subject: Dataset, job: Trial, plan: Plan, name: str, head: Riva
 
 
 def _owners(subject: Dataset, job: Trial) -> list[NDArray[np.int64]]:
-    """Return row indices per client: dealt in turn, or by Dirichlet proportions of classes (tenths of a regression's
-    target).
-    """
     y = np.asarray(subject.train[1])
     if job.deal.alpha is None:
         return [np.arange(k, len(y), job.deal.clients) for k in range(job.deal.clients)]
@@ -337,13 +327,7 @@ def _stream(what: str, seed: int, draw: int) -> Generator:
 
 
 def baselines(plan: Plan, train: tuple[Any, Any], test: tuple[Any, Any], tick: Callable[[], None]) -> dict[str, float]:
-    """Return the baselines' scores, by name.
-
-    Args:
-        plan: its transform is applied first.
-        train, test: ``(X, y)`` as the study accepts them.
-        tick: called after each.
-    """
+    """Return the baselines' scores, by name, after the plan's transform."""
     maps = plan.schema.transform
     X, X_test = (apply(maps, np.asarray(rows, np.float64)) for rows in (train[0], test[0]))
     out = {}

@@ -60,8 +60,7 @@ class Study:
     """The result of a study.
 
     Attributes:
-        plan: the plan that was varied.
-        axes: its variations.
+        plan, axes: the varied plan, and its variations.
         draws: one row per point, head and replicate.
         baselines: scores of models of the pooled records, without privacy, by name.
         rivals: trained privately on the pooled records, by name; also rows of ``draws``.
@@ -103,8 +102,7 @@ class Study:
         """One row per point and head: mean, standard deviation (ddof 1), Student's interval for the mean; for
         classifiers also mean balanced accuracy and AUC, and the share of replicates that predict one class alone.
 
-        The spread covers noise and partitions; the test records are fixed. A release without noise has one replicate,
-        so neither deviation nor interval.
+        The spread covers noise and partitions; the test records are fixed. A release without noise has no spread.
         """
         groups: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
         for row in self.draws:
@@ -132,7 +130,7 @@ class Study:
         }
 
     def to_json(self) -> str:
-        """Return the complete study in one document: axes, data, versions, every score and every mean."""
+        """Return the complete study in one document."""
         document = {
             "privstats": "sweep/3",
             "metric": self.metric,
@@ -155,7 +153,7 @@ class Study:
 
 
 def steps(plan: Plan, axes: Axes, repeats: int) -> int:
-    """Return the number of jobs that :func:`study` reports through ``tick``, for a progress bar.
+    """Return the number of jobs of :func:`study`, for a progress bar.
 
     Example:
         >>> from privstats.contrib.sweep import Axes, steps
@@ -183,15 +181,15 @@ def study(
     """Score heads without noise and at every point of the axes.
 
     Args:
-        plan: everything that the axes do not vary. Open cut points of declared columns become quantiles of ``train``,
-            without noise, in ``Study.plan``; ``privstats try`` shows the cost of estimating them.
+        plan: everything that the axes do not vary. Open cut points become quantiles of ``train``, without noise;
+            ``privstats try`` shows the cost of estimating them.
         train: ``(X, y)`` that the cohort holds together.
         test: ``(X, y)`` to score on.
-        heads: a fresh head per call, by name; with several jobs, picklable callables such as classes.
-            :func:`privstats.contrib.sweep.rivals.rivals` returns rivals to train alongside.
+        heads: a fresh head per call, by name; picklable callables for several jobs.
+            :func:`privstats.contrib.sweep.rivals.rivals` returns rivals.
         axes: values to vary; the plan alone if omitted.
-        repeats: replicates of partition and noise at every point, at least 2. One replicate has the same partition and
-            noise stream at every point.
+        repeats: replicates at every point, at least 2; one replicate has the same partition and noise stream at every
+            point.
         seed: fixes the replicates. Reproducible noise protects nothing: for experiments on data you may look at.
         jobs: processes.
         with_baselines: score scikit-learn's models on the pooled records, too.
@@ -265,7 +263,7 @@ def _done(subject: Dataset, jobs: Sequence[Trial], processes: int) -> Iterator[t
 
 @contextmanager
 def _workers(subject: Dataset, count: int) -> Iterator[ProcessPoolExecutor]:
-    """Use fresh processes, because a forked one must not sample noise; if one fails, drop the remaining jobs."""
+    """Use fresh processes, because a forked one must not sample noise."""
     context = multiprocessing.get_context("spawn")
     pool = ProcessPoolExecutor(count, mp_context=context, initializer=_begin, initargs=(subject,))
     try:
@@ -303,7 +301,6 @@ def _check_arguments(plan: Any, heads: Any, repeats: Any, jobs: Any) -> None:
 
 
 def _check_points(subject: Dataset) -> None:
-    """Build the plan of every point before anything is measured."""
     inputs, rivals = np.shape(subject.train[0])[1], subject.rivals.values()
     for deal in subject.axes.deals(subject.plan):
         for point in subject.axes.points(subject.plan, deal):

@@ -1,6 +1,6 @@
-"""A study as a picture: one panel per value of one axis, one line per value of another, baselines as dashed lines.
+"""A study as a picture: panels and lines over its axes, baselines as dashed lines.
 
-It shows means with their intervals; one study always yields identical bytes. Needs the ``report`` extra (matplotlib).
+One study always yields identical bytes. Needs the ``report`` extra (matplotlib).
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ class Frame:
 
     Attributes:
         columns: their names.
-        rows: one tuple per row, with one value per column.
+        rows: one tuple per row.
 
     Example:
         >>> from privstats.contrib.sweep import Frame
@@ -46,11 +46,7 @@ class Frame:
         return [row[place] for row in self.rows]
 
     def where(self, **values: Any) -> Frame:
-        """Return the rows in which every named column has this value.
-
-        Raises:
-            DataError: an unknown column.
-        """
+        """Return the rows in which every named column has this value."""
         places = {self._place(name): value for name, value in values.items()}
         return Frame(self.columns, tuple(row for row in self.rows if all(row[at] == v for at, v in places.items())))
 

@@ -22,11 +22,11 @@ class Sweep:
     """The result of a sweep: points in the order of epsilons and heads, and the heads that lack a statistic.
 
     Attributes:
-        plan: the plan that was varied; its own epsilon is not used.
+        plan: the varied plan; its own epsilon is not used.
         points: one per epsilon and head.
-        missing: for each excluded head, the sentence that names the statistic it lacks.
+        missing: each excluded head's sentence on the statistic it lacks.
         repeats: noise replicates per epsilon.
-        dropped: mean number of classes that ``min_count`` dropped, by epsilon; only where it dropped any.
+        dropped: mean number of classes that ``min_count`` dropped, by epsilon.
 
     Example:
         >>> from privstats.workflows.score import Point
@@ -73,7 +73,7 @@ def sweep(
     """Score ``heads`` without noise and at every epsilon.
 
     Args:
-        plan: schema, cohort, trust model, unit, adjacency and delta; its epsilon is replaced by each of the grid.
+        plan: its epsilon is replaced by each of the grid.
         train: ``(X, y)`` that the cohort holds together, dealt evenly.
         test: ``(X, y)`` to score on.
         heads: a fresh head per call, by name.
@@ -84,7 +84,7 @@ def sweep(
 
     Raises:
         PlanError: the plan is without DP, or cannot meet its promise at some epsilon.
-        DataError: an empty grid, too few repeats, invalid heads, no records, or records that do not fit the plan.
+        DataError: invalid arguments, no records, or records that do not fit the plan.
 
     Example:
         >>> from privstats.contrib.sweep import sweep
@@ -163,7 +163,7 @@ def table(result: Sweep) -> Table:
 
 
 def cell(result: Sweep, point: Point) -> str:
-    """Return a score for people: its spread where noise exists, then balanced accuracy and AUC in brackets.
+    """Return a score for people, with its spread, then balanced accuracy and AUC in brackets.
 
     Example:
         >>> from privstats.workflows.score import Point
@@ -185,10 +185,10 @@ def cell(result: Sweep, point: Point) -> str:
 
 
 def means(result: Study) -> Table:
-    """Return a table of a study's points: the varied values, mean, deviation and interval, balanced accuracy and AUC,
-    and, for two classes, sensitivity and specificity by ``predict(threshold="prevalence")``.
+    """Return a table of a study's points: varied values, mean, deviation, interval, balanced accuracy and AUC; for two
+    classes also sensitivity and specificity by ``predict(threshold="prevalence")``.
 
-    The interval is a normal mean's, truncated to possible scores; ``result.summary`` has its ends untruncated.
+    The interval is a normal mean's, truncated to possible scores; ``result.summary`` has the untruncated ends.
 
     Example:
         >>> from privstats.contrib.sweep import means, study

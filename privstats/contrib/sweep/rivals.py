@@ -1,8 +1,7 @@
-"""Rivals of a sweep's heads, trained on all records in one place: the interface, and how packages announce theirs.
+"""Rivals of a sweep's heads, trained on all records in one place.
 
 A rival must meet the plan's own promise, refuse a plan whose promise it cannot meet, and choose nothing by the records:
-such tuning would reveal something that no epsilon counts. Rivals are announced under ``privstats.rivals`` by the name
-that ``privstats sweep --baseline`` accepts; the library has none.
+no epsilon counts such tuning. Packages announce rivals under ``privstats.rivals``; the library has none.
 """
 
 from __future__ import annotations
@@ -25,8 +24,8 @@ class Rival(ABC):
     """A system trained on all records of the cohort, and scored in a study as a head is.
 
     Attributes:
-        recipe: its hyperparameters, a dataclass in a study's document; fixed before any record is seen.
-        packages: distributions whose versions the document states.
+        recipe: its hyperparameters, a dataclass, fixed before any record is seen.
+        packages: distributions whose versions a study's document states.
 
     Example:
         >>> from privstats.contrib.sweep.rivals import Rival
@@ -59,8 +58,7 @@ class Rival(ABC):
     def scores(self, plan: Plan, train: tuple[Any, Any], test: tuple[Any, Any], seed: int) -> Scores:
         """Train once under the promise of ``plan.privacy``, without noise if there is no DP, and return the scores.
 
-        The scores may depend on the plan's promise, clip norm and public maps, not on its trust model, cohort or
-        statistics: one training serves all of these.
+        They may depend on the plan's promise, clip norm and public maps, not on its trust model, cohort or statistics.
 
         Args:
             plan: admitted by :meth:`require`.
