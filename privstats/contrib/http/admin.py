@@ -183,9 +183,6 @@ def ask(home: Path, method: str, path: str, port: int | None = None) -> tuple[in
         home: the leader's folder.
         method, path: of the request.
         port: of 127.0.0.1, where the leader has one; requires the folder's token.
-
-    Raises:
-        PrivstatsError: no process answers, or the folder has no token.
     """
     headers = {ASKED: "1"}
     if port is not None:

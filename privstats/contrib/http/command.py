@@ -1,4 +1,4 @@
-"""``privstats http``: who is invited to a run of devices, its leader and its helpers, how they stand, and its close."""
+"""``privstats http``: commands for a run of devices."""
 
 from __future__ import annotations
 

@@ -53,8 +53,7 @@ class DevicesDemo:
         release: signed by the leader.
         counts: its histogram with intervals.
         truth: exact counts of the answers from Python.
-        plan: of the study.
-        study: the digest that people compare.
+        plan, study: the plan, and the digest that people compare.
         by_browser: the last answer came from a browser.
         seconds: duration.
     """

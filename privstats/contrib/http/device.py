@@ -49,7 +49,7 @@ class DeviceRun:
     Attributes:
         name: the run's name, in hex.
         plan: the plan.
-        roster: the digest of the roster.
+        roster: its digest.
         panel: leader and helpers, with the report's sealing keys.
     """
 
@@ -113,7 +113,7 @@ class DeviceRun:
 
         Raises:
             RefusedError: the leader will never accept these bytes.
-            UnreachableError: the leader did not accept them within ``tries`` attempts; nothing is lost.
+            UnreachableError: ``tries`` attempts failed; nothing is lost.
         """
         path = f"/v1/runs/{self.name}/reports/{index}"
         headers = {"content-type": REPORT, SIGNATURE: report[-SIGNATURE_BYTES:].hex()}

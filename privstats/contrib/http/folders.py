@@ -49,12 +49,7 @@ def leader_folder(folder: Folder) -> RoundFolder:
 
 
 def helper_folder(home: str | os.PathLike[str]) -> RoundFolder:
-    """Open a helper's folder, checked.
-
-    Raises:
-        LocalProtocolError: no helper's folder, a course, or a plan with clients that exchange messages.
-        PrivstatsError: a file is missing or invalid.
-    """
+    """Open a helper's folder, checked; raise ``LocalProtocolError`` for another role, plan or course."""
     session = _checked(Folder.open(home))
     helper_place(session)
     return session

@@ -49,7 +49,7 @@ class Dialler:
         say: called with a line for the operator.
         connected: called with whether the leader answers.
         pause: seconds between two polls.
-        connect: opens a connection to an address, with ``root_certificates``.
+        connect: opens a connection to an address.
     """
 
     folder: RoundFolder
@@ -71,12 +71,7 @@ class Dialler:
         self._waits = 0.0
 
     def run(self) -> str:
-        """Serve the run until its end, or resume it after a kill; return a sentence for the operator.
-
-        Raises:
-            LocalProtocolError: the leader refuses this helper's offer, or its panel is not the plan's.
-            PrivstatsError: the journal cannot be read or written, was restored, or is in use.
-        """
+        """Serve the run until its end, or resume it after a kill; return a sentence for the operator."""
         with self.connect(self.settings.address, self.root_certificates) as dial:
             with self._helper() as helper:
                 if helper.step not in ENDS:

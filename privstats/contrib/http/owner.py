@@ -95,11 +95,7 @@ class Owner:
             await asyncio.sleep(0.01)
 
     async def report(self, sender: int, data: bytes | bytearray) -> Verdict:
-        """Return the verdict on a report, with its data on the disk.
-
-        Raises:
-            Refused: ``restarting``: the journal could not be written.
-        """
+        """Return the verdict on a report, with its data on the disk; raises ``Refused`` as :meth:`call` does."""
         verdict: Verdict = await self._enqueued(lambda answer: _Report(sender, data, answer))
         return verdict
 

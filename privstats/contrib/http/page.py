@@ -140,10 +140,6 @@ def write_page(study: Path, out: Path) -> Page:
     Args:
         study: the JSON file of ``privstats http invite``.
         out: a new folder.
-
-    Raises:
-        LocalProtocolError: the file is of another form.
-        PrivstatsError: the folder exists, or cannot be written.
     """
     data = read_bounded(study, LocalProtocolError, "privstats http invite")
     try:

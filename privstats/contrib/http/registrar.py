@@ -107,7 +107,6 @@ def write_invitations(
 
     Raises:
         LocalProtocolError: another identity than the plan's, or codes exist already.
-        PrivstatsError: a file is missing or invalid, or cannot be written.
 
     Guarantee:
         Only the file :data:`LINKS`, which its owner alone may read, holds the codes.
@@ -143,7 +142,6 @@ def renew(folder: str | os.PathLike[str], identity: Identity, settings: Settings
 
     Raises:
         LocalProtocolError: another identity, no codes, or ``most_runs`` reached.
-        PrivstatsError: a file is missing or invalid, or cannot be written.
     """
     home, plan = Path(folder), Plan.read(Path(folder) / _PLAN)
     _check_registrar(plan, identity)
@@ -172,9 +170,6 @@ def check_devices(plan: Plan, roster: Roster, folder: str | os.PathLike[str]) ->
     Args:
         plan, roster: the party's.
         folder: with ``roster.signature``.
-
-    Raises:
-        LocalProtocolError: a missing or foreign signature, or a roster that does not fit the plan.
     """
     devices = plan.devices
     if devices is None:

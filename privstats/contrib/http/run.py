@@ -1,7 +1,6 @@
-"""The leader's folder of one run: the panel's offers, the journal of its session, and the end, durable through any
-kill.
+"""The leader's folder of one run: the panel's offers, the journal of its session, and the end.
 
-``owner`` calls it in one thread, so no two calls meet.
+It is durable through any kill; call it in one thread.
 """
 
 from __future__ import annotations
@@ -95,7 +94,7 @@ class LeaderRun:
 
         Raises:
             LedgerError: the leader's noise has no account to charge.
-            LocalProtocolError: no leader's folder, a course, or a plan with clients that exchange messages.
+            LocalProtocolError: no leader's folder, or an unsupported plan or course.
             PrivstatsError: its files are invalid, restored from a backup, or in use.
         """
         run = cls(leader_folder(Folder.open(home)), Settings.read(home), **named)
@@ -207,7 +206,7 @@ class LeaderRun:
             self.step = Step(name, self.now())
 
     def close_reports(self) -> None:
-        """Accept no further reports; raise ``PrivstatsError`` where too few have reported or no run is open."""
+        """Accept no further reports; raise ``PrivstatsError`` where too few have reported."""
         server = self._running()
         if server.step == server.steps[0]:
             abort = server.step_status().abort

@@ -140,7 +140,7 @@ def facts_of(home: Path, run: str, now: float | None = None) -> tuple[dict[str, 
 
     Args:
         home: the leader's folder.
-        run: the roster's run name, in hex.
+        run: the run's name, in hex.
         now: Unix seconds; the present when None.
     """
     now = time.time() if now is None else now

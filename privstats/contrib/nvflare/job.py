@@ -36,9 +36,6 @@ def write_job(
         step_seconds: how long every other step waits.
         name: the job's name.
 
-    Raises:
-        PrivstatsError: the folder exists, or cannot be written.
-
     Example:
         >>> from privstats.contrib.nvflare.job import write_job  # doctest: +SKIP
         >>> write_job("job", open_seconds=600)  # doctest: +SKIP

@@ -55,12 +55,7 @@ class Cluster:
 
     @classmethod
     def at(cls, scheduler: str, store: str, folder: RoundFolder) -> Cluster:
-        """Return a Dask cluster and a store for the run of a folder.
-
-        Raises:
-            LocalProtocolError: a plain address beyond this machine, or reports with proofs.
-            PrivstatsError: the cluster does not answer, or fsspec knows no such store.
-        """
+        """Return a Dask cluster and a store for the run of a folder; refuse plans whose reports carry proofs."""
         from privstats.contrib.parts.dask import PartTasks
 
         if folder.plan.validity is not None:

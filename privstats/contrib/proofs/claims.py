@@ -100,10 +100,8 @@ class Claim:
     def headroom(
         self, rooms: tuple[Headroom, ...], group: Prime, clients: int, tail: Callable[[Segment], float]
     ) -> tuple[Headroom, ...]:
-        """Return every segment's room in the group: its 61 bits, less those of its factor.
-
-        Raises:
-            PlanError: all passing clients' sum, with the noise, could exceed half of the field.
+        """Return every segment's room in the group; raise ``PlanError`` where noisy sums could exceed half of
+        the field.
         """
         reach = self.statement.reach if self.statement.tested_size else 0
         sums = clients * (2 * self.most_records * self.unit + reach)
@@ -127,26 +125,18 @@ class Claim:
         return FieldStreams(group, self.statement, helpers, context)
 
     def check_vector(self, vector: RingVector) -> None:
-        """Refuse a vector that a report could not prove, before anything is sent.
-
-        Raises:
-            DataError: the vector does not meet the statement.
-        """
+        """Raise ``DataError`` for a vector that a report could not prove, before anything is sent."""
         x = lift(np.concatenate(vector.lanes).astype(np.uint64))
         hidden = self.statement.hidden_of(x)
         self.statement.witness(x, hidden, lambda number, size: stream(number.to_bytes(32, "big"), size))
 
     def is_signed(self, body: bytearray, context: bytes, sender: int, commits: bytes, parts: bytes) -> bool:
-        """Return whether the client signed the parts of the leader's share.
-
-        Raises:
-            ValueError: a word of the share is no element of the field.
-        """
+        """Return whether the client signed the parts of the leader's share."""
         words, blind = words_in(memoryview(body)[BLIND_BYTES:]), bytes(body[:BLIND_BYTES])
         return not bad_parts(self.statement, words, blind, Transcript.of(context, sender, commits, parts))
 
     def words(self, column: bytes | memoryview) -> Field:
-        """Return little-endian words as elements; raise ``ValueError`` for a word of p or more."""
+        """Return little-endian words as elements, checked."""
         return words_in(column)
 
     def add(self, words: Field, more: Field) -> Field:

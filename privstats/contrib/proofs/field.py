@@ -136,7 +136,7 @@ def _limbs(values: Field, axis: int) -> NDArray[np.float64]:
 
 
 def _shifted(values: Field, places: int) -> Field:
-    """Return values 2**places, for values of at most 2**53: a rotation by places modulo 61."""
+    """Rotate by places modulo 61; values are at most 2**53."""
     turn = places % BITS
     if not turn:
         return reduced(values)
@@ -233,7 +233,7 @@ class Prime:
         return vector
 
     def unpack(self, data: bytes | memoryview) -> RingVector:
-        """Parse exactly ``wire_bytes`` bytes; raise ``ValueError`` for another length or a word of p or more."""
+        """Parse exactly ``wire_bytes`` bytes, checked."""
         if len(data) != self.wire_bytes:
             raise ValueError(f"a packed vector has {self.wire_bytes} bytes, got {len(data)}")
         return self.of(words_in(data))
@@ -259,5 +259,5 @@ class Prime:
 
 
 def words_in(data: bytes | memoryview) -> Field:
-    """Return little-endian words as elements; raise ``ValueError`` for a word of p or more."""
+    """Return little-endian words as elements, checked."""
     return checked(np.frombuffer(data, "<u8").astype(np.uint64))

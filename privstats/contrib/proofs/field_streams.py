@@ -42,12 +42,9 @@ class FieldStreams:
         return self._group.wire_bytes
 
     def cover(self, vector: RingVector, root: bytes | bytearray, sender: int) -> Hidden:
-        """Return the report of an honest client, under a secret that depends on its witness too.
+        """Return the report of an honest client; raise ``DataError`` where the vector does not meet the statement.
 
-        Compute a report only once, because another machine may find another witness.
-
-        Raises:
-            DataError: the vector does not meet the statement.
+        The secret depends on the witness, which may differ between machines: compute a report only once.
         """
         x, context = np.concatenate(vector.lanes).astype(np.uint64), self._context
         hidden = self._statement.hidden_of(lift(x))
@@ -78,7 +75,7 @@ class FieldStreams:
         self._group.of(total).pack_into(out)
 
     def uncover(self, total: RingVector, answers: Mapping[int, bytes | memoryview], survivors: int) -> RingVector:  # noqa: ARG002
-        """Return the total plus the answers; raise ``ValueError`` for a word of p or more."""
+        """Return the total plus the answers."""
         for each in answers.values():
             total.add(self._group.unpack(each))
         return total
@@ -92,7 +89,7 @@ class FieldStreams:
     def refused(
         self, body: bytearray, sender: int, commits: bytes, parts: bytes, rho: bytes, helped: Field
     ) -> tuple[str, ...]:
-        """Return the checks that a report fails, from the leader's body and the helpers' summed answers."""
+        """Return the checks that a report fails, from the leader's body and the helpers' sum."""
         signed = Transcript.of(self._context, sender, commits, parts)
         query = query_of(self._statement, rho, self._context, sender)
         own = answer(self._statement, words_in(memoryview(body)[BLIND_BYTES:]), signed, query)

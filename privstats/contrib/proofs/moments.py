@@ -262,8 +262,8 @@ def of_classes(
         classes, features: of the schema.
         grid_bits: f, at least 6.
         most_records: n.
-        second: B is among the sums.
-        clipped: the plan clips clients, by up to a grid step an entry.
+        second: sum B.
+        clipped: clients are clipped, by up to a grid step an entry.
     """
     unit, block = 4**grid_bits, features * (features + 1) // 2
     pattern = Pattern(1, classes, features)

@@ -146,10 +146,9 @@ def of_norms(sizes: Sequence[int], unit: int, most_records: int, counters: Seque
     """Build the statement with the smallest shift that has room and makes quotients no larger than rests.
 
     Args:
-        sizes: entries of each statistic, in order.
+        sizes, counters: as in :class:`Norm`.
         unit: 4**f, the norm of one record's wire entries in every statistic.
         most_records: n.
-        counters: indices of entries between 0 and n 4**f.
 
     Raises:
         PlanError: no shift has room for that number of records.

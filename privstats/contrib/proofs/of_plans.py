@@ -26,12 +26,7 @@ _SMALL = 1 / 10  # limit on a claim's tolerance, as a share of its records
 def claim_of(
     validity: Validity, schema: Schema, cohort: Cohort, privacy: Privacy | NoPrivacy, protocol: str, spare_bits: int
 ) -> Claim:
-    """Return the claim that every report of a plan's session proves.
-
-    Raises:
-        PlanError: a protocol without members, noise by clients, weighed sums, contradictory limits, a too long vector,
-            an unsupported schema, too many records, or too coarse a grid; each with its remedy.
-    """
+    """Return the claim that every report of a plan's session proves; raise ``PlanError`` with a remedy."""
     _check_setting(privacy, protocol, spare_bits)
     _check_length(layout_of(schema))
     _check_records(validity, cohort, privacy)

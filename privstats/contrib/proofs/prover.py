@@ -29,7 +29,7 @@ class Secrets:
     Attributes:
         context, sender: the run's context, and the client's roster index.
         secret: 32 bytes for this vector, witness, run and sender alone.
-        seeds: each helper's 32 bytes, which expand to its share.
+        seeds: 32 bytes per helper, which expand to its share.
     """
 
     context: bytes
@@ -48,7 +48,7 @@ class Proof:
     Attributes:
         body: the leader's share: the vector minus the helpers' shares.
         blind: 32 bytes sent with the body.
-        transcript: the part that the client signs.
+        transcript: the client's signed part.
     """
 
     body: Field
@@ -60,11 +60,7 @@ class Proof:
 
 
 def prove(statement: Statement, x: Field, witness: Field, secrets: Secrets) -> Proof:
-    """Return the report of an honest client.
-
-    Raises:
-        DataError: 64 blinds yielded no report: entries and witness do not meet the statement.
-    """
+    """Return the report of an honest client; raise ``DataError`` where the witness does not meet the statement."""
     attempts = (Attempt(statement, x, witness, secrets, number) for number in range(_BLINDS))
     for attempt in attempts:
         if not attempt.keeps:
@@ -84,8 +80,8 @@ class Attempt:
         x, witness: the proved entries, and their witness.
         number: the try's; blind and masks derive from it.
         products: of the Grams.
-        commits: commitments to the helpers' seeds.
-        vector: the report in the clear; completed by :meth:`finished`.
+        commits: to the helpers' seeds.
+        vector: the report in the clear.
     """
 
     def __init__(self, statement: Statement, x: Field, witness: Field, secrets: Secrets, number: int) -> None:
@@ -163,7 +159,7 @@ class Attempt:
         return self.keeps and all(-half <= each < half for each in self.sums)
 
     def finished(self) -> Proof:
-        """Return the report, with low bits even of out-of-range sums and slacks."""
+        """Return the report, even with sums or slacks out of range."""
         statement, bits = self.statement, Bits(self.statement.bits)
         shifted = [each + (1 << (bits.count - 1)) for each in self.sums]
         rows = [bits.rows_of(each, bits.count) for each in shifted]

@@ -73,12 +73,10 @@ class Statement(ABC):
     Attributes:
         name: the plan's name of the level.
         tests: signed sums shown to be small; a false one passes with probability one half (docs: the lemma).
-        size: entries of x, which are summed.
-        witness_size: entries of w.
+        size, witness_size: entries of x, which are summed, and of w.
         tested_size: entries tested, or 0.
         square: beta**2, an honest client's largest sum of squares of tested entries.
-        slacks: the relations.
-        grams: the matrices.
+        slacks, grams: the relations, and the matrices.
     """
 
     name: ClassVar[str]
@@ -97,11 +95,7 @@ class Statement(ABC):
 
     @abstractmethod
     def witness(self, x: Integers, hidden: Integers, coins: Coins) -> Integers:
-        """Return a witness for an honest client's entries and their hidden part.
-
-        Raises:
-            DataError: inadmissible entries, or too coarse ones for the bound.
-        """
+        """Return a witness for an honest client's entries; raise ``DataError`` for inadmissible or too coarse ones."""
 
     @abstractmethod
     def tested(self, x: Field, w: Field) -> Field:
@@ -155,11 +149,7 @@ class Statement(ABC):
         return first, second, third
 
     def check_room(self, remedy: str) -> None:
-        """Refuse a statement with integers that could meet modulo p.
-
-        Raises:
-            PlanError: with ``remedy`` as the advice.
-        """
+        """Raise ``PlanError`` with this remedy if integers could meet modulo p."""
         widest = max(slack.width for slack in self.slacks)
         most = max((abs(slack.constant) for slack in self.slacks), default=0)
         square = self.reach**2 if self.tested_size else 0

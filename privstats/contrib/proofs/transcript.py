@@ -26,8 +26,7 @@ class Transcript:
     """The signed statement of one report, which all members have before the leader's query.
 
     Attributes:
-        context: the run's.
-        sender: the client's roster index.
+        context, sender: the run's, and the client's roster index.
         commits: to each helper's seed, in order.
         parts: hashes of the first two stages of the leader's share, under a blind.
     """

@@ -104,10 +104,8 @@ def _first_from(words: Field, at: int, least: int) -> int:
 
 
 def bad_parts(statement: Statement, body: Field, blind: bytes, signed: Transcript) -> bool:
-    """Return whether the opened body differs from the parts that the client signed.
-
-    Raises:
-        ValueError: a word is no element of the field, or the number of words is wrong.
+    """Return whether the opened body differs from the parts that the client signed; raise ``ValueError`` for
+    bad words.
     """
     first, second, size = statement.ends
     if checked(body).shape != (size,):
@@ -158,7 +156,7 @@ def _combined(statement: Statement, report: Report, signed: Transcript, weights:
 
 
 def summed(answers: Iterable[Field]) -> Field:
-    """Return the sum of all members' answers; raise ``ValueError`` for a word of p or more."""
+    """Return the sum of all members' answers, checked."""
     first, *others = (checked(each) for each in answers)
     for each in others:
         first = add(first, each)

@@ -1,7 +1,7 @@
 """A party's inbox for a stream: batches of records, and the changes that a round carries.
 
-A batch is an epoch's ``.npz`` without pickled objects. In a stream of persons (:class:`PersonInbox`) only each person's
-first rows count; later rows are excluded and counted, and no file is refused for them.
+A batch is an ``.npz`` without pickled objects. In a stream of persons only each person's first rows count; later rows
+are excluded and counted, and no file is refused for them.
 """
 
 from __future__ import annotations
@@ -58,11 +58,7 @@ class Batch:
 
 
 def read_batch(path: Path) -> Batch:
-    """Return the batch in a file.
-
-    Raises:
-        DataError: it cannot be read, is no batch, or holds arrays of different lengths.
-    """
+    """Return the batch in a file; raise ``DataError`` for any other file."""
     held = read_arrays(path)
     named = "persons" if "persons" in held and "ids" not in held else "ids"
     if set(held) - {named, "X", "y", "leave"} or not {named, "X", "y"} <= set(held):
@@ -81,7 +77,7 @@ def read_batch(path: Path) -> Batch:
 
 
 def picked(batches: Mapping[int, Batch], ids: Collection[str]) -> tuple[NDArray[Any], NDArray[Any]] | None:
-    """Return these records' rows and labels, in order of epochs; None without any."""
+    """Return these records' rows and labels, in order of epochs, or None."""
     wanted, parts = set(ids), []
     for batch in batches.values():
         rows = [place for place, record in enumerate(batch.ids) if record in wanted]
@@ -100,9 +96,8 @@ def _joined(parts: Sequence[NDArray[Any]]) -> NDArray[Any]:
 
 
 def written_apart(earlier: Collection[str], ids: Collection[str]) -> int:
-    """Count ids that repeat another id in another spelling, such as ``7``, ``007`` or ``7.0``.
-
-    A record with two ids would enter twice.
+    """Count ids that repeat another id in another spelling, such as ``7``, ``007`` or ``7.0``, which would
+    enter twice.
     """
     known = {_plain(record): record for record in earlier}
     return sum(known.setdefault(_plain(record), record) != record for record in ids)
@@ -126,7 +121,7 @@ def _nothing(_: Collection[str]) -> int:
 
 @dataclass(frozen=True)
 class RecordInbox:
-    """One party's batches, ``records/<number>.npz`` in order of arrival; each is read once."""
+    """One party's batches, ``records/<number>.npz`` in order of arrival."""
 
     home: Path
     stream: Stream
@@ -137,11 +132,7 @@ class RecordInbox:
         return self.home / _RECORDS / f"{number}.npz"
 
     def batches(self) -> Mapping[int, Batch]:
-        """Return every batch, by number.
-
-        Raises:
-            DataError: a batch cannot be read.
-        """
+        """Return every batch, by number."""
         for number in self._numbers():
             if number not in self._read:
                 self._read[number] = read_batch(self.path(number))
@@ -156,13 +147,12 @@ class RecordInbox:
         Args:
             who: the party, for messages.
             batch: the records.
-            number: the batch's number; the next when omitted.
+            number: the batch's; the next when omitted.
             waiting: function from leaving ids to the number of records, entering and leaving, that the next round
                 already carries; the maximum over a tree's levels.
 
         Raises:
-            DataError: a repeated or unusable id, an inadmissible leaver, more records than the plan prices or the next
-                round fits, or records that do not fit the schema.
+            DataError: an inadmissible id or leaver, too many records, or records that do not fit the schema.
         """
         batch = self._admitted(who, batch, number)
         before = [each for at, each in self.batches().items() if number is None or at < number]
@@ -204,7 +194,7 @@ class RecordInbox:
         return len(ids)
 
     def due(self, registry: RecordRegistry, place: int) -> int:
-        """Return the number of records due at this node's level, entering and leaving together."""
+        """Return the number of entering and leaving records due at this node's level."""
         return registry.pending(place, ()).missing  # with no records at hand all are missing
 
     def carried(self, registry: RecordRegistry, place: int) -> int:
@@ -218,7 +208,7 @@ class RecordInbox:
             raise DataError(f"{who} holds ids of {batch.unit}s, and the plan promises {promised}s: save {right}")
 
     def remarks(self, batch: Batch) -> tuple[str, ...]:
-        """Return notes on the clip of an entering batch, with exact shares, for the data holder."""
+        """Return notes on an entering batch's clip, with exact shares, for the data holder."""
         return remarks_on(self._measured(batch)) if batch.ids else ()
 
     def _check_leavers(self, who: str, batch: Batch, inside: Collection[str]) -> None:
@@ -261,10 +251,10 @@ class RecordInbox:
 
     @property
     def room(self) -> int:
-        """Maximum number of records that one party may move in one round, entering and leaving together.
+        """Maximum number of records, entering and leaving together, that one party may move in one round.
 
         Where records leave, cancelling counts could hide a ring overflow, so each party gets a share of
-        ``max_records``. Otherwise the sum's own counts reveal it.
+        ``max_records``.
         """
         cohort = self.stream.first.cohort
         return cohort.max_records // (cohort.clients if self.stream.deletions else 1)
@@ -287,7 +277,7 @@ class RecordInbox:
             waiting: as for :meth:`check`.
 
         Raises:
-            DataError: as for :meth:`check`, or it cannot be read; the file is not stored.
+            DataError: as for :meth:`check`; the file is not stored.
             PrivstatsError: it cannot be stored, or another process adds a batch now.
         """
         batch = read_batch(source)
@@ -305,11 +295,7 @@ class RecordInbox:
         return place
 
     def register(self, registry: RecordRegistry) -> None:
-        """Enter new batches in the registry; completes an interrupted call.
-
-        Raises:
-            LedgerError: a record enters twice, or leaves without having entered.
-        """
+        """Enter new batches in the registry; completes an interrupted call."""
         pending: list[Batch] = []
         for batch in reversed(list(self.batches().values())):
             if batch.ids or batch.leave:
@@ -328,7 +314,7 @@ class RecordInbox:
     def pending(self, registry: RecordRegistry, node: int) -> Pending:
         """Return the changes that a round must carry; without a promise up to :attr:`room`, leaving records first.
 
-        Under a promise nothing is postponed: one record would move others between rounds, at a cost for all.
+        Under a promise nothing is postponed: moving one record would move others between rounds.
         """
         pending = registry.pending(node, [record for each in self.batches().values() for record in each.names])
         if self.promised:
@@ -337,11 +323,7 @@ class RecordInbox:
         return replace(pending, entering=pending.entering[: self.room - len(leaving)], leaving=leaving)
 
     def change(self, registry: RecordRegistry, pending: Pending) -> MomentsDelta:
-        """Return the pending changes, measured.
-
-        Raises:
-            DataError: they cannot be measured, a batch is missing, or they exceed :attr:`room`.
-        """
+        """Return the pending changes, measured; raise ``DataError`` where they exceed :attr:`room`."""
         moved = self.weigh(pending.entering) + self.weigh(pending.leaving)
         if moved > self.room:
             raise DataError(f"{moved} records are due at round {pending.node} and the plan has room for {self.room}")
@@ -377,7 +359,7 @@ class PersonInbox(RecordInbox):
     _named: dict[tuple[int, ...], Batch] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def batches(self) -> Mapping[int, Batch]:
-        """Return every batch, without rows of unknown persons and of persons in an earlier batch."""
+        """Return every batch, without rows of unknown and of earlier persons."""
         admitted: dict[int, Batch] = {}
         seen = set[str]()
         for number, batch in super().batches().items():
@@ -401,7 +383,7 @@ class PersonInbox(RecordInbox):
         return sum(min(rows.get(name, 0), most) for name in ids)
 
     def due(self, registry: RecordRegistry, place: int) -> int:
-        """Return the number of records due at this node's level, entering and leaving together."""
+        """Return the number of entering and leaving records due at this node's level."""
         pending = registry.pending(place, [name for each in self.batches().values() for name in each.names])
         return self.weigh(pending.entering) + self.weigh(pending.leaving) + pending.missing
 

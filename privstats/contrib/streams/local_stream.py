@@ -1,7 +1,6 @@
 """A stream in a folder: every party and the server on one machine, durable through any kill.
 
-For studies and tests. Folders, ledgers, registries and sessions are those of separate machines; ``LocalTransport``
-replaces the network, and a simulated clock makes waiting free.
+For studies and tests: only the network is simulated.
 """
 
 from __future__ import annotations
@@ -50,7 +49,7 @@ def new_stream(path: Path, stream: Stream) -> None:
     """Create the folders of all parties and of the server, each with its own keys, and charge each party's ledger.
 
     Raises:
-        PlanError: the folder exists and is not empty, or the plan's protocol needs a panel.
+        PlanError: the folder is not empty, or the plan's protocol needs a panel.
         LedgerError: a ledger cannot be created.
     """
     plan = stream.plan
@@ -78,11 +77,11 @@ def _write_folder(home: Path, stream: Stream, identity: Identity, roster: Roster
 
 
 def server_folder(path: Path) -> tuple[Folder, Stream]:
-    """Return the server's folder of a stream, alone or within a ``new_stream`` folder, and the stream.
+    """Return a stream's server folder, alone or within a ``new_stream`` folder, and the stream.
 
     Raises:
-        PlanError: it is of an earlier version, or holds another course.
-        LocalProtocolError: it is not a server's folder.
+        PlanError: an earlier version's folder, or another course.
+        LocalProtocolError: no server's folder.
     """
     if (path / _EARLIER).exists():
         raise PlanError(
@@ -98,8 +97,7 @@ def server_folder(path: Path) -> tuple[Folder, Stream]:
 def run_epoch(path: Path, changes: Path, away: Collection[int] = ()) -> list[Release | None]:
     """Release the rounds of the next epoch, or of an interrupted one.
 
-    A release lists the parties in its sum. So a party without records also takes part: its empty change looks like any
-    other.
+    A release lists its parties. So a party without records also takes part: its empty change looks like any other.
 
     Args:
         path: the folder that :func:`new_stream` wrote.

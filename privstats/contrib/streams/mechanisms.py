@@ -48,7 +48,7 @@ class Mechanism:
     Attributes:
         name: in plans of streams.
         nodes: function from the number of epochs to the nodes, in order.
-        matrix: function from the number of epochs to the nodes' weights, ``(nodes, epochs)``.
+        matrix: likewise to the nodes' weights, ``(nodes, epochs)``.
         correlated: releases weigh earlier epochs, so only a server that sees exact sums can form them.
         private: requires noise.
     """
@@ -62,8 +62,7 @@ class Mechanism:
     def parts(self, epochs: int, *, deletions: bool = False, opposed: bool = False) -> float:
         """Return the largest squared norm of one record's contribution to all nodes, over the record's own.
 
-        A record that entered at epoch i adds column i; one that left again at j, the difference of two columns. A late
-        record is in another node of its level, with equal norm.
+        A record that entered at epoch i adds column i; one that left again at j, the difference of two columns.
 
         Args:
             epochs: T.
@@ -83,7 +82,7 @@ def coefficients(epochs: int) -> tuple[int, ...]:
     """Return binom(2k, k) / 4**k for k < epochs, in units of 2**-FIXED_BITS: the square root of 1 / (1 - x).
 
     Their Toeplitz matrix squares to the lower triangular matrix of ones (Fichtenberger, Henzinger and Upadhyay 2023).
-    Rounding yields another factor, whose cost and weights are computed from the rounded values.
+    Costs and weights use the rounded values.
     """
     exact, coefficients = 1.0, []
     for k in range(epochs):
@@ -95,13 +94,8 @@ def coefficients(epochs: int) -> tuple[int, ...]:
 def total_weights(matrix: Reals, have: Sequence[int], at: Sequence[int]) -> Reals:
     """Return least-squares weights of the released nodes, for the sum over all epochs so far.
 
-    w = M (M'M)^+ 1 over the released rows of M and the epochs ``at`` that have a sum: the unbiased estimate of minimum
-    variance where all nodes carry the same noise.
-
-    Args:
-        matrix: of the mechanism.
-        have: released rows.
-        at: estimated columns.
+    w = M (M'M)^+ 1 over the released rows ``have`` of M and the epochs ``at`` that have a sum: the unbiased estimate of
+    minimum variance where all nodes carry the same noise.
     """
     rows = matrix[np.ix_(list(have), list(at))]
     solved: Reals = rows @ np.linalg.lstsq(rows.T @ rows, np.ones(len(at)), rcond=None)[0]

@@ -1,7 +1,6 @@
 """The signed change of one party's moments: entered less left, as integers.
 
-Counts may be negative, which ``ClassMoments`` refuse. Limits on records count both those that entered and those that
-left.
+Limits on records count both those that entered and those that left.
 """
 
 from __future__ import annotations
@@ -65,11 +64,7 @@ class MomentsDelta(Moments):
 
     @classmethod
     def of(cls, entering: Moments | None = None, leaving: Moments | None = None) -> MomentsDelta:
-        """Return the change from these moments, of which one may be None.
-
-        Raises:
-            DataError: no moments, different schemas, or moments without a record count.
-        """
+        """Return the change from these moments, of which one may be None."""
         present = [each for each in (entering, leaving) if each is not None]
         if present and all(getattr(each, "in_wire_steps", False) for each in present):
             return PersonDelta.of_persons(entering, leaving)  # type: ignore[arg-type]
@@ -112,11 +107,7 @@ class MomentsDelta(Moments):
         return MomentsDelta(self.schema, arrays, self.entered + other.entered, self.left + other.left)
 
     def settled(self) -> Moments:
-        """Return the moments of the remaining records, from the sum of all changes.
-
-        Raises:
-            DataError: more left than entered.
-        """
+        """Return the moments of the remaining records, from the sum of all changes."""
         moments: Moments = kind_of(self.schema).exact(
             self.schema, {letter: array.copy() for letter, array in self.arrays.items()}
         )
@@ -134,12 +125,12 @@ class PersonDelta(MomentsDelta):
     Attributes:
         schema: of the measurement.
         arrays: int64 by letter, blocks first, of either sign, in wire steps.
-        entered, left: numbers of persons; private, never sent, like those below.
+        entered, left: numbers of persons; private, never sent.
         clip: bounds a person.
-        counted: records against the plan's limits, entered plus left.
+        counted: records against the plan's limits, entered plus left; private, never sent.
 
     Raises:
-        DataError: other arrays than the schema's, a negative number of persons, or totals that could pass 2**63.
+        DataError: as for :class:`MomentsDelta`.
 
     Example:
         >>> privacy = ps.Privacy(model="central", unit="person", adjacency="add-remove", epsilon=1.0, delta=1e-5,
@@ -163,11 +154,7 @@ class PersonDelta(MomentsDelta):
 
     @classmethod
     def of_persons(cls, entering: PersonMoments | None, leaving: PersonMoments | None) -> PersonDelta:
-        """Return the change from these sums, of which one may be None.
-
-        Raises:
-            DataError: sums under different schemas or clips, over several parties, or of an unknown number of persons.
-        """
+        """Return the change from one party's sums, of which one may be None."""
         present = [each for each in (entering, leaving) if each is not None]
         if any((each.schema, each.clip) != (present[0].schema, present[0].clip) for each in present):
             raise DataError("entering and leaving must be measured under one plan; give what measure returned")

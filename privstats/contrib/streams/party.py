@@ -41,11 +41,7 @@ class ChangesPart:
         inbox_of(self._above).batches()
 
     def contribution(self) -> tuple[Moments, RoundCharge]:
-        """Return the changes pending at this round, measured.
-
-        Raises:
-            DataError: a pending record is in no file.
-        """
+        """Return the changes pending at this round, measured; raise ``DataError`` where a record is in no file."""
         registry = registry_of(self._above)
         inbox = inbox_of(self._above, registry)
         inbox.register(registry)
@@ -58,7 +54,7 @@ class ChangesPart:
         return inbox.change(registry, pending), self._charged(registry, pending)
 
     def on_upload(self) -> OnUpload:
-        """Return a function that opens the registry only when the upload is sent, because most messages need none."""
+        """Return a function that opens the registry only at the upload: most messages need none."""
         plan, roster, pending = self._folder.plan, self._folder.roster, Pending(self._at, (), ())
         return lambda upload: session.on_upload(plan, roster, self._charged(registry_of(self._above), pending))(upload)
 
@@ -87,11 +83,11 @@ class Changes:
         return standing(folder)
 
     def settle(self, folder: Folder, ended: Mapping[int, bytes], say: Callable[[str], None]) -> None:
-        """Take back records that are in no sum, by other parties' signed statements about ended rounds.
+        """Take back records that are in no sum.
 
         Args:
             folder: the party's.
-            ended: encoded :class:`EndStatements` by round; each is verified on its own.
+            ended: encoded :class:`EndStatements` by ended round, signed by other parties; each is verified.
             say: called with a line about the result.
         """
         if not _is_client(folder) or not _spent(folder):
@@ -142,11 +138,7 @@ class Standing:
 
 
 def standing(folder: Folder) -> Standing:
-    """Return a party's progress in a stream; spends and marks nothing.
-
-    Raises:
-        PrivstatsError: a file cannot be read, or the ledger refuses.
-    """
+    """Return a party's progress in a stream; spends and marks nothing."""
     inbox = inbox_of(folder)
     account = account_of(folder.keep(0, folder.course.first), remedy=REMEDY)
     if not _spent(folder):
@@ -171,9 +163,6 @@ def waiting(folder: Folder, leave: Collection[str] = ()) -> int:
     Args:
         folder: the party's.
         leave: records about to leave; those not yet added at a level are no longer due there.
-
-    Raises:
-        PrivstatsError: a file cannot be read, or the ledger refuses.
     """
     inbox = inbox_of(folder)
     if not _spent(folder):
@@ -228,7 +217,7 @@ def stream_of(folder: Folder) -> Stream:
 
 
 def inbox_of(folder: Folder, registry: RecordRegistry | None = None) -> RecordInbox:
-    """Return a party's inbox of records or persons; pass ``registry`` where it is open already."""
+    """Return a party's inbox of records or persons, with its open ``registry``, if any."""
     result = inbox(folder.home, stream_of(folder))
     if not isinstance(result, PersonInbox) or not (_is_client(folder) and _spent(folder)):
         return result
@@ -243,11 +232,7 @@ def inbox(home: Path, stream: Stream) -> RecordInbox:
 
 
 def registry_of(folder: Folder) -> RecordRegistry:
-    """Return a party's registry; the first opening spends the complete stream.
-
-    Raises:
-        LedgerError: no determined account, a reached cap, or a changed journal key.
-    """
+    """Return a party's registry; the first opening spends the complete stream."""
     run, digest = folder.roster.run, folder.course.digest
     known = (account.of_run(run) for account in folder.ledger.accounts())
     entry = next((each for each in known if each is not None and each.plan == digest), None)

@@ -257,7 +257,7 @@ class RecordRegistry:
     ) -> None:
         """Send a node's records again at no cost, with signed proof that they are in no sum.
 
-        Every helper has signed that it abandoned the node, or enough clients have signed its list of survivors.
+        Proof is every helper's signature that it abandoned the node, or enough clients' on its list of survivors.
 
         Args:
             node: the node's index.
@@ -292,12 +292,12 @@ class RecordRegistry:
 
     @property
     def begun(self) -> tuple[int, ...]:
-        """Nodes that were begun and have sent nothing; give up each with :meth:`withdraw`."""
+        """Nodes that were begun and have sent nothing, for :meth:`withdraw`."""
         return tuple(node for node, end in self._log.register().ends.items() if end == "taken")
 
     @property
     def outstanding(self) -> tuple[int, ...]:
-        """Nodes with a sent vector; their records count as sent until proven to be in no sum."""
+        """Nodes with a sent vector that may be in a sum."""
         return tuple(node for node, end in self._log.register().ends.items() if end == "left")
 
     def records(self) -> Mapping[State, int]:
@@ -393,7 +393,7 @@ class RegistryCharge(RoundCharge):
         """Mark the node and its records, once.
 
         Raises:
-            LedgerError: the node has begun before, or a record was sent meanwhile; sample no noise and send nothing.
+            LedgerError: the node has begun, or a record was sent, meanwhile; sample no noise and send nothing.
         """
         self._check(plan)
         self.registry._take(self.place, self.sends)

@@ -61,11 +61,7 @@ class Send:
 
 
 def record_keys(secret: bytes, ids: Iterable[str]) -> list[bytes]:
-    """Return each id's HMAC-SHA-256, truncated to 16 bytes.
-
-    Raises:
-        LedgerError: an id is not a text of 1 to 200 characters.
-    """
+    """Return each id's HMAC-SHA-256, truncated to 16 bytes; raise ``LedgerError`` unless it has 1 to 200 characters."""
     block = secret.ljust(hashlib.sha256().block_size, b"\0")
     inner = block.translate(_INNER) + b"privstats/holding/record\0"
     outer = block.translate(_OUTER)
@@ -108,7 +104,7 @@ class Fold:
     there: dict[Way, Counter[bytes]] = field(default_factory=lambda: defaultdict(Counter))
 
     def apply(self, record: Held, body: bytes, taken: Callable[[], bytes]) -> None:
-        """Apply one more change; ``taken`` returns the records that its node carried."""
+        """Apply one more change; ``taken`` returns its node's records."""
         if record.action in ("entered", "gone"):
             self.states.update(dict.fromkeys(keys_in(body), "in" if record.action == "entered" else "gone"))
         elif record.action == "taken":
@@ -220,7 +216,7 @@ class RegistryIndex:
             self._count(record.spend, self._records_of(record), -1 if record.action == "returned" else 0, -1)
 
     def state(self, spend: int, key: bytes) -> State:
-        """Return a record's state in the stream allowed by record number ``spend``."""
+        """Return a record's state in the stream of record number ``spend``."""
         row = self._run("SELECT state FROM registry_states WHERE spend = ? AND key = ?", (spend, key)).fetchone()
         return row[0] if row else "new"
 

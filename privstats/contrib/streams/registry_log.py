@@ -1,7 +1,7 @@
 """The changes of a stream's records, in the ledger's own file and in one transaction with its records.
 
-The log holds one entry per change with the SHA-256 of its rows in a table of the same file, so the ledger detects an
-edit or an older copy. Records are identified by keyed hashes; no moments are stored.
+The log holds each change's SHA-256 of its rows in a table of this file, so the ledger detects an edit or an older copy.
+Records are identified by keyed hashes; no moments are stored.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ class RegistryLog:
             return view.register
 
     def carried(self, node: int) -> list[bytes]:
-        """Return the keys of the records that a node's vector adds or subtracts; none before it starts."""
+        """Return the keys of the records in a node's vector; none before it starts."""
         with self.looking() as view:
             for number, record in enumerate(view.log.records, start=1):
                 if isinstance(record, Held) and (record.spend, record.node, record.action) == (
@@ -175,7 +175,7 @@ class Changes(View):
         self._write("left", upload, node)
 
     def end(self, node: int, how: Literal["returned", "lost"]) -> None:
-        """Record that a node's records are in no sum, by proof (``"returned"``) or as far as the party knows."""
+        """Record that a node's records are in no sum, by proof (``"returned"``) or presumably."""
         self._write(how, b"", node)
 
     def _write(self, action: RegistryAction, body: bytes, node: int = _NO_NODE) -> None:

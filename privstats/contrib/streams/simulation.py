@@ -1,7 +1,6 @@
 """A stream in one process, epoch by epoch, over the real machines, messages and noise.
 
-It tracks each client's unsent changes by level, as sums: sent changes count as sent, and a client that vanished before
-sending sends them next time.
+It tracks each client's unsent sums by level; a client that vanished before sending sends them next time.
 """
 
 from __future__ import annotations
@@ -27,12 +26,7 @@ from privstats.workflows.simulate import Dropouts, checked_dropouts, measured, s
 
 
 def simulated(stream: Stream, epochs: Any, dropouts: Any, rng: Generator | None) -> list[Release | None]:
-    """Return every node's release; arguments as for ``simulate``.
-
-    Raises:
-        DataError: not one list of shards per epoch, or shards that do not fit the plan.
-        PlanError: dropouts that do not fit the nodes.
-    """
+    """Return every node's release; arguments and errors as for ``simulate``."""
     if not isinstance(epochs, Sequence) or len(epochs) != stream.epochs:
         raise DataError(f"a stream of {stream.epochs} epochs takes a list with the shards of each of them; give all")
     gone = () if dropouts is None else dropouts

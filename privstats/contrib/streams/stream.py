@@ -62,7 +62,7 @@ class StreamTotal:
         vector: int64, flat, in grid steps; exact without DP.
         sigma: noise standard deviation per statistic, in real units.
         epoch: the last included, from 0.
-        suppressed: always empty; streams need every class's sums.
+        suppressed: always empty.
 
     Example:
         >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=ps.Cohort(2, 2, 100), privacy=ps.NoPrivacy())
@@ -182,7 +182,7 @@ class Stream(Planned):
 
     @cached_property
     def first(self) -> Plan:
-        """Every node's plan: the stream's with one node's noise, and room for weighted sums."""
+        """Every node's plan, with one node's noise, and room for weighted sums."""
         spare = spare_bits(self.epochs) if self.row.correlated else 0
         privacy = self.plan.privacy
         if not isinstance(privacy, Privacy):
@@ -231,7 +231,7 @@ class Stream(Planned):
         return msgspec.json.encode(content)
 
     def next(self, releases: Releases) -> Plan | None:
-        """Return the plan of node ``len(releases)``; a node without a sum only advances the count."""
+        """Return the plan of node ``len(releases)``, or None."""
         self._check(releases)
         return self.first if len(releases) < self.most else None
 

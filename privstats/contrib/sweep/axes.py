@@ -122,11 +122,7 @@ class Axes:
         )
 
     def points(self, plan: Plan, deal: Partition) -> Iterator[Point]:
-        """Yield every promise over a partition: without noise first, then from weak to strong privacy.
-
-        Raises:
-            PlanError: the plan has no promise to vary.
-        """
+        """Yield every promise over a partition: without noise first, then from weak to strong privacy."""
         privacy = plan.privacy
         if not isinstance(privacy, Privacy):
             raise PlanError(
@@ -157,16 +153,13 @@ _EXAMPLES = {
 
 
 def plan_at(plan: Plan, point: Point, inputs: int, records_per_client: int | None = None) -> Plan:
-    """Return the plan at one point.
+    """Return the plan at one point; a refusal names the field.
 
     Args:
         plan: the plan that is varied.
         point: where.
         inputs: columns of the records.
         records_per_client: as in :class:`Axes`.
-
-    Raises:
-        PlanError, SchemaError: the plan is invalid there; the message names the field.
     """
     parts = {"schema": _schema(plan, point.deal, inputs), "cohort": _cohort(plan.cohort, point.deal.clients)}
     if math.isinf(point.epsilon):
@@ -233,15 +226,7 @@ def open_columns(plan: Plan) -> tuple[str, ...]:
 
 
 def with_quantile_cuts(plan: Plan, X: Any) -> Plan:
-    """Return the plan with the records' quantiles as cut points of its open columns.
-
-    Args:
-        plan: unchanged without declared columns.
-        X: the records, in any container.
-
-    Raises:
-        DataError: a declared column is missing or duplicated.
-    """
+    """Return the plan with the records' quantiles as cut points of its open columns, if any."""
     cells = cells_of(plan.schema)
     if cells is None or not cells.open:
         return plan

@@ -101,10 +101,7 @@ def ends_a_course(head: Any) -> bool:
 def course_scores(head: Any, plan: Plan, shards: Shards, test: tuple[Any, Any], rng: Generator) -> Scores:
     """Score a head at the end of a course that meets the plan's promise.
 
-    Without noise the head is fitted on the records themselves. The score is 0 where the first release aborted.
-
-    Raises:
-        PlanError: no recipe refines the plan's statistics.
+    Without noise it is fitted on the records themselves. The score is 0 where the first release aborted.
     """
     if plan.noise is None:
         recipe_for(plan, 1, 1.0, head.rounds or 1)
