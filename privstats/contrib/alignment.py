@@ -84,7 +84,7 @@ class Alignment(Planned):
 
     @classmethod
     def within(cls, whole: Plan, *, step: Step = "alvarez-esteban") -> Alignment:
-        """Return the course whose sums together meet a plan's promise; without DP, that plan's course.
+        """Return the course whose sums together meet a plan's promise.
 
         Args:
             whole: the first sum's plan, whose promise all sums share in equal parts of mu^2.
@@ -120,7 +120,7 @@ class Alignment(Planned):
         return msgspec.json.encode((self.first.digest, self.step))
 
     def next(self, releases: Releases) -> Plan | None:
-        """Return the plan of round ``len(releases)``; None after T rounds, or after a missing sum without noise.
+        """Return round ``len(releases)``'s plan; None after T rounds, or after a missing sum without noise.
 
         Raises:
             PlanError: releases of other plans, or, without noise, over other clients than the first.
@@ -135,7 +135,7 @@ class Alignment(Planned):
         return replace(self.first, schema=schema, published=published)
 
     def reference(self, releases: Releases) -> Reference:
-        """Return the common mean and covariance of the sums, for :meth:`Reference.transport`.
+        """Return the sums' common mean and covariance.
 
         Raises:
             ReleaseError: the first sum is missing.
@@ -152,7 +152,7 @@ class Alignment(Planned):
         return isinstance(self.first.privacy, NoPrivacy)
 
     def _covariance(self, releases: Releases) -> NDArray[np.float64]:
-        """Return S updated by these sums, projected back onto the PSD cone that noise may have left."""
+        """Return the updated S, projected back onto the PSD cone that noise may have left."""
         have = [each for each in releases if each is not None]
         self._check(have)
         reference = self._admitted(have[0].moments.V / max(have[0].moments.N, 1.0))
@@ -218,7 +218,7 @@ class Reference:
         return Published.of({"mean": self.mean, "S": self.covariance})
 
     def transport(self, strength: float = 0.4) -> Transport:
-        """Return the transform that a second plan names, not yet bound to a client.
+        """Return a second plan's transform, not yet bound to a client.
 
         Args:
             strength: tau, 0 (stay) to 1 (all the way); .4 in the paper.
@@ -251,7 +251,7 @@ def _values(matrix: Mapping[str, Any] | NDArray[np.float64]) -> Values:
 
 
 def next_reference(reference: Array, mean: Array, step: Step) -> Array:
-    """Return the next reference from the weighted mean M of :func:`mean_root` over the clients.
+    """Return the next reference from the clients' weighted mean M of :func:`mean_root`.
 
     Args:
         reference: S, ``(d, d)``.
@@ -275,7 +275,7 @@ def next_reference(reference: Array, mean: Array, step: Step) -> Array:
 
 
 def barycentre(covariances: Sequence[Array], weights: ArrayLike, steps: int, step: Step) -> Array:
-    """Return the reference after some steps from the covariances' weighted mean, computed centrally.
+    """Return the reference after some steps from the covariances' weighted mean.
 
     Example:
         >>> from privstats.contrib import alignment

@@ -95,7 +95,7 @@ class ClientUpdates:
 
     @cached_property
     def privacy(self) -> dp.Privacy:
-        """Promise of one round; raises ``PlanError`` for a value out of range."""
+        """Promise of one round."""
         total = self._promise(self.epsilon)
         if self.rounds == 1:
             return total
@@ -109,7 +109,7 @@ class ClientUpdates:
 
     @property
     def sigma(self) -> float:
-        """Noise standard deviation of every number of an update, in real units."""
+        """Noise standard deviation of every number, in real units."""
         return self.noise.sigma["x"]
 
     @property
@@ -177,7 +177,7 @@ class ClientUpdates:
         )
 
     def _row(self, update: Mapping[str, Any]) -> NDArray[np.float64]:
-        """Return the update as one row; zeros where it cannot be read as finite numbers."""
+        """Return zeros where the update cannot be read as finite numbers."""
         if update.keys() != self.shapes.keys():
             raise DataError(
                 f"an update has the arrays {', '.join(self.shapes)}, and this one has others: give shapes of the model "
@@ -209,7 +209,7 @@ class ClientUpdates:
 
     @staticmethod
     def _require_account(ledger: dp.Ledger, account: str) -> None:
-        """Refuse an account per record: one record may turn the complete update, so its price there would be wrong."""
+        """Refuse an account per record: one record may turn the complete update."""
         cap = ledger.account(account).cap
         if cap is None or (cap.unit, cap.adjacency) != (_UNIT, _ADJACENCY):
             raise LedgerError(

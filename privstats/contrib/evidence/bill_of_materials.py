@@ -88,12 +88,12 @@ _OF: dict[str, tuple[Algorithm, ...]] = {
 
 
 def algorithms(plan: Plan) -> tuple[Algorithm, ...]:
-    """Return every algorithm of a plan's sessions; raise ``KeyError`` for a protocol without rows."""
+    """Return every algorithm of a plan's sessions."""
     return (*_ALWAYS, *(_HYBRID[plan.protocol] if plan.key_agreement == HYBRID else ()), *_OF[plan.protocol])
 
 
 def cbom(plan: Plan, course: Course | None = None) -> str:
-    """Return the bill as CycloneDX 1.6 JSON, deterministically for one set of versions.
+    """Return the bill as deterministic CycloneDX 1.6 JSON.
 
     Args:
         plan: all sessions use its cryptography.

@@ -162,7 +162,7 @@ def _epsilon(plan: Plan, course: Course | None, total: Total) -> str:
 
 
 def _posterior(plan: Plan, total: Total, kept: Guarantee) -> str:
-    """Return the largest belief, by Bayes' rule, that a person is in the data, after a prior of 1 in n."""
+    """Return the largest belief in one person's presence, by Bayes' rule, after a prior of 1 in n."""
     if math.isinf(kept.mu):
         return "Anything: nothing bounds it."
     count = plan.cohort.max_records
@@ -212,7 +212,7 @@ def _ceiling(plan: Plan, kept: Guarantee, goal: str) -> str:
 
 
 def _adds_or_removes(plan: Plan) -> bool:
-    """Return whether an exchange is two neighbours away; with devices the promise covers exchanges already."""
+    """Return whether an exchange is two neighbours away; with devices it is one."""
     return plan.devices is None and not isinstance(plan.privacy, NoPrivacy) and plan.privacy.adjacency == "add-remove"
 
 

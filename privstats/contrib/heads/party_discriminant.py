@@ -164,7 +164,7 @@ def _rows(preprocessing: Preprocessing, X_site: Any) -> Array:
 
 
 def site_weights(weights: Array, sigma: float, centred: Array) -> Array:
-    """Return noisy weights of a linear rule for classes, denoised in the directions of a site's rows.
+    """Return noisy weights of a linear rule, denoised in the directions of a site's rows.
 
     With S = Q diag(l) Q' the rows' second moment, the signal in direction j has variance t l_j, with t the most likely
     number. Direction j retains its posterior mean, the share ``t l_j / (t l_j + sigma^2)``, and is whitened by
@@ -192,6 +192,6 @@ def site_weights(weights: Array, sigma: float, centred: Array) -> Array:
 
 
 def _level(squares: Array, freedom: int, share: Array) -> float:
-    """Return the t over sigma^2 that maximises the likelihood of sums of squares with variance 1 + t l_j."""
+    """Return the most likely t over sigma^2 for sums of squares with variance 1 + t l_j."""
     variance = 1.0 + _LEVELS[:, None] * share
     return float(_LEVELS[np.argmin((freedom * np.log(variance) + squares / variance).sum(axis=1))])

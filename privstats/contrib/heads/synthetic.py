@@ -126,7 +126,7 @@ class World:
         return draw(self.means, self.covariances.values, self.covariances.vectors, per_class, dispersion, seed)
 
     def dispersion(self, wanted: Literal["auto"] | float, seed: int) -> float:
-        """Return tau as passed; for ``"auto"``, the smallest at which classes overlap enough to show a boundary.
+        """Return tau; ``"auto"`` is the smallest at which classes overlap enough to show a boundary.
 
         Enough overlap means that the nearest mean is right for at most 90 % of samples.
         """
@@ -157,7 +157,7 @@ class Convergence:
 
 
 def choose_device(torch: Any, device: str) -> Any:
-    """Return the torch device named; ``"auto"`` is CUDA where available; raise ``DataError`` for missing CUDA."""
+    """Return the named torch device; ``"auto"`` is CUDA where available."""
     if device == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     if device.startswith("cuda") and not torch.cuda.is_available():

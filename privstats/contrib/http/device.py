@@ -94,7 +94,7 @@ class DeviceRun:
         return cls(name, plan, roster, panel)
 
     def report(self, moments: Moments, index: int, identity: Identity) -> bytes:
-        """Seal one report; store it before it is sent, and repeat only identical bytes.
+        """Seal one report; store it before sending, and repeat only identical bytes.
 
         Args:
             moments: the device's own.
@@ -109,7 +109,7 @@ class DeviceRun:
     def send(
         self, dial: Dial, index: int, report: bytes, *, tries: int = _TRIES, sleep: Callable[[float], None] = time.sleep
     ) -> int:
-        """Send a report until it is on the leader's disk; return 201, or 200 where it was stored already.
+        """Send a report until it is on the leader's disk; return 201, or 200 for a stored one.
 
         Raises:
             RefusedError: the leader will never accept these bytes.

@@ -166,7 +166,7 @@ CODES: Mapping[str, Problem] = {
 
 
 class Refused(Exception):  # noqa: N818 - an answer that the application turns into a document at once
-    """A refusal with its code in :data:`CODES`, and further headers of its answer."""
+    """A refusal with its code in :data:`CODES`."""
 
     def __init__(self, code: str, headers: Mapping[str, str] = NO_HEADERS) -> None:
         self.code, self.headers = code, headers

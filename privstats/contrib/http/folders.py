@@ -49,14 +49,14 @@ def leader_folder(folder: Folder) -> RoundFolder:
 
 
 def helper_folder(home: str | os.PathLike[str]) -> RoundFolder:
-    """Open a helper's folder, checked; raise ``LocalProtocolError`` for another role, plan or course."""
+    """Open a helper's folder, or refuse it with ``LocalProtocolError``."""
     session = _checked(Folder.open(home))
     helper_place(session)
     return session
 
 
 def helper_place(folder: RoundFolder) -> int:
-    """Return the panel index of the folder's identity, 1 to h; raise ``LocalProtocolError`` without one."""
+    """Return the panel index of the folder's identity, 1 to h."""
     mine = folder.identity.public.hex()
     if mine not in folder.plan.panel[1:]:
         raise LocalProtocolError("identity.pem is no helper's of the plan's panel: bring the right one")
@@ -87,7 +87,7 @@ def named(report: bytes | bytearray) -> bytes:
 
 
 class Answered:
-    """Senders with a report on the disk; read from any thread, changed by one.
+    """Senders with a stored report; read from any thread, changed by one.
 
     Args:
         home: the run's folder.
@@ -120,7 +120,7 @@ class Answered:
         write_sealed(self._path, self._key, b"".join(rows))
 
     def read(self) -> None:
-        """Begin with the file, if any; raise ``LocalProtocolError`` where damaged or under another key."""
+        """Begin with the file, if any."""
         try:
             data, row = read_sealed(self._path, self._key), _SENDER_BYTES + _HASH_BYTES
         except NothingToResumeError:
@@ -156,7 +156,7 @@ class PanelOffers:
         return Panel(identities, tuple(map(Offer.decode, self._offers.values())))
 
     def of(self, place: int) -> bytes | None:
-        """Return the stored offer of a panel index, from any thread."""
+        """Return the stored offer of a panel index."""
         return self._offers.get(place)
 
     def lead(self, offer: Offer) -> None:
@@ -219,7 +219,7 @@ class Manifest:
 
     @classmethod
     def of(cls, plan: Plan, roster: Roster, panel: Panel, closes: int) -> Manifest:
-        """Return the manifest of a complete panel; ``closes`` in seconds since 1970."""
+        """Return a complete panel's manifest; ``closes`` in seconds since 1970."""
         masking: Any = plan.masking
         make = protocol_of(masking).machines.early
         assert make is not None  # noqa: S101  a panel's protocol
@@ -262,7 +262,7 @@ class End:
 
 
 def clear_journal(journal: Path) -> None:
-    """Remove the journal of a process that died after recording the end."""
+    """Remove the journal of a process that died at the end."""
     if journal.exists():
         for path in filter(Path.is_file, journal.iterdir()):
             overwrite(path)

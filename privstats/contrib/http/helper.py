@@ -71,7 +71,7 @@ class Dialler:
         self._waits = 0.0
 
     def run(self) -> str:
-        """Serve the run until its end, or resume it after a kill; return a sentence for the operator."""
+        """Serve or resume the run until its end; return a sentence for the operator."""
         with self.connect(self.settings.address, self.root_certificates) as dial:
             with self._helper() as helper:
                 if helper.step not in ENDS:

@@ -32,7 +32,7 @@ _HASH = re.compile(r"[0-9a-f]{64}")
 
 
 def question_of(header: Header, nonce: bytes) -> bytes:
-    """Return the bytes that a helper's reply signs: the run, and the leader's last nonce."""
+    """Return the run and nonce that a helper's reply signs."""
     return _ASKING + header.encode() + nonce
 
 

@@ -32,7 +32,7 @@ _DIGITS = re.compile(r"[0-9]{1,12}")
 
 
 def length_of(request: Request) -> int:
-    """Return the declared length; raise ``Refused`` without one, as for a chunked body."""
+    """Return the declared length, which a chunked body lacks."""
     text = request.headers.get("content-length", "")
     if not text or "transfer-encoding" in request.headers:
         raise Refused("length_required")
@@ -42,12 +42,12 @@ def length_of(request: Request) -> int:
 
 
 def deadline(length: int) -> asyncio.Timeout:
-    """Return an absolute time limit for a body of this length, which slow bytes do not extend."""
+    """Return an absolute time limit, which slow bytes do not extend."""
     return asyncio.timeout(_SECONDS + length / _BYTES_PER_SECOND)
 
 
 async def drained(request: Request) -> bool:
-    """Briefly drop the remaining body, so that a sending client sees the answer; return whether it has ended."""
+    """Briefly drop the remaining body, so that the client sees the answer; return whether it has ended."""
     dropped = 0
     with suppress(TimeoutError):
         async with asyncio.timeout(_DRAIN_SECONDS):
@@ -97,7 +97,7 @@ class Intake:
         return peer_of(request.address, request.headers, self._limits.proxies)
 
     async def take(self, manifest: Manifest, sender: int, request: Request) -> Verdict:
-        """Return the verdict on a request's report; raises ``Refused``, or ``Gone`` where the client went."""
+        """Return the verdict on a request's report; raises ``Refused`` or ``Gone``."""
         early = manifest.early
         length = _checked_length(request, early.report_bytes(sender))
         signature = _named_signature(request, length)

@@ -32,7 +32,7 @@ def peer_of(address: str, headers: Mapping[str, str], proxies: tuple[str, ...]) 
 
 
 class Penalties:
-    """Bad signatures by address, in a bucket with a capacity of one second's refill.
+    """Bad signatures by address, in a bucket that refills in one second.
 
     A full bucket closes the next bad signature's connection. The address is never blocked, because many people may
     share it.
@@ -47,7 +47,7 @@ class Penalties:
         self._used: dict[str, tuple[float, float]] = {}  # how full, and when
 
     def add(self, peer: str) -> Mapping[str, str]:
-        """Count one bad signature; return headers that end the connection when the bucket is full."""
+        """Count one; return headers that end the connection when the bucket is full."""
         level = self._level(peer)
         if level > self._rate - 1:
             return CLOSE
@@ -82,14 +82,14 @@ class Openings:
 
 
 class BrokenOff:
-    """Senders that held room for a body within the hour without an accepted report."""
+    """Senders that held room within the hour without an accepted report."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
         self._times: dict[int, float] = {}
 
     def lately(self, sender: int) -> bool:
-        """Return whether this sender's last body ended early or was refused, within the hour."""
+        """Return whether this sender's last body failed within the hour."""
         return self._clock() - self._times.get(sender, -math.inf) < _HOUR
 
     @contextmanager
@@ -101,7 +101,7 @@ class BrokenOff:
 
 
 class BytesInFlight:
-    """Bytes of bodies being received; excess bodies wait, in order and unread.
+    """Bytes of bodies being received; excess bodies wait unread, in order.
 
     Args:
         most: bytes; one body alone may exceed it.
@@ -151,7 +151,7 @@ class BytesInFlight:
 
 @contextmanager
 def one_at_a_time(busy: set[int], sender: int) -> Iterator[None]:
-    """Hold a sender's one slot; raise ``Refused`` where another request has it."""
+    """Hold a sender's one slot, or raise ``Refused``."""
     if sender in busy:
         raise Refused("in_progress")
     busy.add(sender)

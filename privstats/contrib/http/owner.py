@@ -95,12 +95,12 @@ class Owner:
             await asyncio.sleep(0.01)
 
     async def report(self, sender: int, data: bytes | bytearray) -> Verdict:
-        """Return the verdict on a report, with its data on the disk; raises ``Refused`` as :meth:`call` does."""
+        """Return the verdict on a report, with its data on the disk."""
         verdict: Verdict = await self._enqueued(lambda answer: _Report(sender, data, answer))
         return verdict
 
     async def call(self, action: Callable[[], T]) -> T:
-        """Return the result of a call in the thread, after all earlier entries; ``action``'s errors pass.
+        """Return the result of a call in the thread, after all earlier entries.
 
         Raises:
             Refused: ``restarting``: the journal could not be written.

@@ -79,7 +79,7 @@ def page_of(leader: str, run: str, study: str, key_agreement: str = CLASSICAL) -
 
 
 def client_file(name: str) -> Traversable:
-    """Return a file of the JavaScript client, from the installed package or the checkout."""
+    """Return a file of the installed or checked-out JavaScript client."""
     beside = files("privstats.contrib.http") / name
     return beside if beside.is_file() else Path(__file__).parents[3] / "clients" / "javascript" / name
 

@@ -49,7 +49,7 @@ class DeadlineProtocol(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Feed the parser up to the header's limit; feed nothing after a refused request."""
+        """Feed the parser, up to the header's limit."""
         self._unset_keepalive_if_required()
         if self._in_header and self._deadline is None and self._answered:  # the first byte after an answer
             self._set_deadline(HEADER_SECONDS)
@@ -74,7 +74,7 @@ class DeadlineProtocol(HttpToolsProtocol):
             self._refuse("malformed", 400)
 
     def on_message_begin(self) -> None:
-        """Begin a request; refuse one that begins before the last answer."""
+        """Begin a request, but none before the last answer."""
         if not self._answered:
             raise ValueError("one request at a time")
         super().on_message_begin()
@@ -95,7 +95,7 @@ class DeadlineProtocol(HttpToolsProtocol):
         super().on_message_complete()
 
     def on_response_complete(self) -> None:
-        """Allow time to read the answer; then treat the connection as a stranger's, or end it."""
+        """Allow time to read the answer; then treat the connection as a stranger's."""
         super().on_response_complete()
         unread = self._allow_unread()
         if not unread and not self.transport.is_closing() and not self._may_stay:
@@ -164,5 +164,5 @@ class DeadlineProtocol(HttpToolsProtocol):
 
 
 def protocol_for(limiter: ConnectionLimiter) -> type[DeadlineProtocol]:
-    """Return the class of a server's connections, which share a limiter."""
+    """Return a server's connection class, with a shared limiter."""
     return type("Connection", (DeadlineProtocol,), {"limiter": limiter})

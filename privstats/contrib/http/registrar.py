@@ -163,7 +163,7 @@ def renew(folder: str | os.PathLike[str], identity: Identity, settings: Settings
 
 
 def check_devices(plan: Plan, roster: Roster, folder: str | os.PathLike[str]) -> None:
-    """Refuse a party's roster that the registrar did not sign for this plan; do nothing without ``[devices]``.
+    """Refuse a party's roster that the registrar did not sign for this plan; ignored without ``[devices]``.
 
     Call it before a key is offered: a roster by the leader could surround one person with Sybils.
 

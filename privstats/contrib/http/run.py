@@ -109,12 +109,12 @@ class LeaderRun:
         self._server = self._leader = None
 
     def heard(self, sender: int) -> bytes | None:
-        """Return the name of this sender's stored report (``folders.named``), from any thread."""
+        """Return the name of this sender's stored report (``folders.named``)."""
         return self._answered.of(sender)
 
     @property
     def journal(self) -> JournaledServer | None:
-        """The journal, for its one thread; None before the panel is complete and after the end."""
+        """The journal, for its one thread, while the run is open."""
         return self._server
 
     @property
@@ -136,7 +136,7 @@ class LeaderRun:
 
     @property
     def statements(self) -> bytes:
-        """Signed statements about the end for ``session.free``; empty where they prove nothing yet."""
+        """Signed statements about the end for ``session.free``, or empty."""
         return KeptStatements(self.folder.home).proof
 
     @property
@@ -147,11 +147,11 @@ class LeaderRun:
         return self._offers.missing
 
     def offered(self, place: int) -> bytes | None:
-        """Return the stored offer at a panel index, from any thread."""
+        """Return the stored offer at a panel index."""
         return self._offers.of(place)
 
     def take_offer(self, place: int, data: bytes) -> bool:
-        """Store a helper's offer, once, and return whether it is new; the last one begins the run.
+        """Store a helper's offer, once, and return whether it is new.
 
         Raises:
             Refused: ``bad_offer``, ``other_offer``, ``over``, or ``stranger``.
@@ -164,7 +164,7 @@ class LeaderRun:
         return True
 
     def receive(self, reports: Sequence[tuple[int, bytes | bytearray]]) -> list[Verdict]:
-        """Return a verdict on each report, with all accepted ones on the disk."""
+        """Return verdicts on reports, with all accepted ones on the disk."""
         if self._server is None:
             return [self._verdict_without_journal(sender, data) for sender, data in reports]
         known = [(sender, data) for sender, data in reports if sender < self._parameters.clients]
@@ -178,7 +178,7 @@ class LeaderRun:
         return verdicts
 
     def exchange(self, place: int, payload: bytes) -> bytes | End | None:
-        """Process a helper's message, if any; return the next message to answer, or None."""
+        """Process a helper's message, if any; return its next one, or None."""
         if payload and self.ended is None and self._server is not None:
             self._take(place, payload)
         elif payload and self.ended is not None and self.ended.panel and len(payload) <= _MOST_STATEMENT:
@@ -197,7 +197,7 @@ class LeaderRun:
         return server is not None and peer in server.outbox.clients and server.awaits(peer)
 
     def tick(self) -> None:
-        """Close each step that may be closed; release the sum and store the end."""
+        """Close each due step; release the sum and store the end."""
         while self._server is not None and self._closed_one(self._server):
             pass
         name = "offer" if self._server is None else self._server.step

@@ -26,7 +26,7 @@ _IDLE = ("offer", "over")
 
 
 class HelperStanding(msgspec.Struct, frozen=True):
-    """One helper: whether it has offered, its last signed reply (Unix, or 0), and whether it must answer."""
+    """One helper: its offer, its last signed reply (Unix, or 0), and whether it must answer."""
 
     place: int
     offered: bool
@@ -83,7 +83,7 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
 def standing_of(
     run: LeaderRun, leader: Leader, owner: Owner, connections: ConnectionStatus, began: float, now: float
 ) -> Standing:
-    """Return the state; call it in the owner's thread, because it reads the journal."""
+    """Return the state; call it in the owner's thread."""
     return Standing(
         process=os.getpid(),
         updated=now,

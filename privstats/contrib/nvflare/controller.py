@@ -109,7 +109,7 @@ class FlareTransport:
         self._count = 0
 
     def online(self) -> Sequence[int]:
-        """Return the numbers of the job's connected sites; raise ``PrivstatsError`` for an aborted job."""
+        """Return the numbers of the job's connected sites."""
         self._go_on()
         clients: list[Client] = list(self._context.get_engine().get_clients())
         names = sorted(client.name for client in clients)
@@ -118,7 +118,7 @@ class FlareTransport:
         return [self._sites.index(name) for name in names if away(name) is None]
 
     def push(self, node: int, kind: MessageKind, data: bytes, *, ttl: float) -> str:
-        """Send one task and return its name; raise ``PrivstatsError`` for an aborted job.
+        """Send one task and return its name.
 
         Args:
             node: the receiver's number.

@@ -71,7 +71,7 @@ def pack(word: str, data: bytes) -> Shareable:
 
 
 def unpack(shareable: Shareable, sender: str, most: int = MOST_BYTES) -> tuple[str, bytes]:
-    """Return the word and the bytes of an untrusted task or result.
+    """Return the word and bytes of an untrusted task or result.
 
     Args:
         shareable: the received task or result.

@@ -77,7 +77,7 @@ class PartStore:
         self._url = posixpath.join(full if full.startswith("file:") else url, run)
 
     def put(self, number: int, pieces: Iterable[bytes | memoryview]) -> StoredPart:
-        """Write the object of a part under a new name; raise ``StoreError`` where that fails."""
+        """Write the object of a part under a new name."""
         name = f"{number}-{os.urandom(8).hex()}"
         size, key = 0, os.urandom(_KEY_BYTES)
         tag = _tagged(key)
@@ -103,7 +103,7 @@ class PartStore:
 
 
 def content_of(part: StoredPart) -> bytes:
-    """Return all bytes of an object; raise ``StoreError``, with its name, where missing or changed."""
+    """Return an object's bytes; raise ``StoreError`` where missing or changed."""
     with _in_a_sentence(f"object {part.name} cannot be read"):
         files, path = _core().url_to_fs(part.url)
         with files.open(path, "rb") as file:

@@ -55,7 +55,7 @@ class Cluster:
 
     @classmethod
     def at(cls, scheduler: str, store: str, folder: RoundFolder) -> Cluster:
-        """Return a Dask cluster and a store for the run of a folder; refuse plans whose reports carry proofs."""
+        """Return a run's Dask cluster and store; refuse reports with proofs."""
         from privstats.contrib.parts.dask import PartTasks
 
         if folder.plan.validity is not None:
@@ -63,7 +63,7 @@ class Cluster:
         return cls(PartStore(store, folder.roster.run.hex()), PartTasks(scheduler))
 
     def start(self, run: LeaderRun, owner: Owner, loop: asyncio.AbstractEventLoop) -> PartSums:
-        """Hand out a run's settled parts, in a thread, until it is stopped."""
+        """Hand out a run's settled parts, in a thread."""
         sums = PartSums(run, owner, loop, self)
         sums.start()
         return sums

@@ -42,7 +42,7 @@ def offset(residuals: Array, pull: float) -> Array:
 
 @dataclass(frozen=True)
 class Adapter:
-    """The linear map toward the class means for every pull at once, from one singular value decomposition.
+    """The linear map toward the class means, for every pull at once.
 
     ``P = (Z'Z + l I)^-1 (Z'T + l I)`` (FedCGS eq. 12 without its task loss, on frozen features) is ``I + V diag(s /
     (s^2 + l)) U' (T - Z)`` for ``Z = U diag(s) V'``.
@@ -61,7 +61,7 @@ class Adapter:
 
     @classmethod
     def of(cls, rows: Array, targets: Array, centre: Array) -> Adapter:
-        """Compute the adapter from rows and the class means of their labels, both ``(n, d)``."""
+        """Compute the adapter from rows and their class means, both ``(n, d)``."""
         centred = rows - centre
         left, values, right = np.linalg.svd(centred, full_matrices=False)
         return cls(centre, right.T, values, left.T @ (targets - rows))
@@ -85,7 +85,7 @@ class Adapter:
 
 @dataclass(frozen=True)
 class TrainedAdapter:
-    """The linear map that minimises all of FedCGS eq. 12: its task loss plus the distance to the class means.
+    """The linear map that minimises all of FedCGS eq. 12.
 
     P minimises the mean of ``-log softmax(W f(x) + b)_y + lambda |f(x) - m_y|^2 / s^2`` plus ``lambda pull |P - I|^2``,
     with ``f(x) = c + (x - c) P`` and s^2 the mean square of the entries of ``x - c``. The problem is convex, and the

@@ -44,12 +44,12 @@ class Transcript:
 
     @property
     def first(self) -> bytes:
-        """z_1: fixed by the first stage; the signs derive from it."""
+        """z_1, fixed by the first stage, for the signs."""
         return first_challenge(self.context, self.sender, self.commits, self.parts[0])
 
     @property
     def second(self) -> bytes:
-        """z_2: fixed by the bits; gamma derives from it."""
+        """z_2, fixed by the bits, for gamma."""
         return second_challenge(self.first, self.parts[1])
 
 
@@ -79,7 +79,7 @@ def signs(first: bytes, context: bytes, entries: int) -> bytes:
 
 
 def gamma(second: bytes, context: bytes, rows: int) -> Field:
-    """Return the reduction of the bits: three elements for each row, ``(3, rows)``."""
+    """Return three elements for each row of bits, ``(3, rows)``."""
     return stream(derive(second, "gamma", context), 3 * rows).reshape(3, rows)
 
 

@@ -82,7 +82,7 @@ class Query:
 
 
 def query_of(statement: Statement, rho: bytes, context: bytes, sender: int) -> Query:
-    """Return the query derived from rho, skipping a v of 0 and points that would reveal bits."""
+    """Return the query derived from rho, without a v of 0 or points that reveal bits."""
     rows = [gram.rows for gram in statement.grams]
     relations = statement.signed + len(statement.slacks)
     words = query(rho, context, sender, sum(rows) + len(rows) + 1 + relations + _SPARE)
@@ -104,9 +104,7 @@ def _first_from(words: Field, at: int, least: int) -> int:
 
 
 def bad_parts(statement: Statement, body: Field, blind: bytes, signed: Transcript) -> bool:
-    """Return whether the opened body differs from the parts that the client signed; raise ``ValueError`` for
-    bad words.
-    """
+    """Return whether the opened body differs from the parts that the client signed."""
     first, second, size = statement.ends
     if checked(body).shape != (size,):
         raise ValueError(f"a report of this statement has {size} words, got {body.size}")
@@ -187,7 +185,7 @@ def refusals(statement: Statement, total: Field, signed: Transcript, query: Quer
 
 
 def constants(statement: Statement, weights: Field) -> int:
-    """Return the relations' terms that no share holds: each test's tau, and the slacks' constants."""
+    """Return the relations' public terms: each test's tau, and the slacks' constants."""
     tau = 1 << (statement.bits - 1)
     tests = sum(int(weight) for weight in weights[: statement.signed]) * tau
     pairs = zip(statement.slacks, weights[statement.signed :], strict=True)

@@ -58,7 +58,7 @@ class Batch:
 
 
 def read_batch(path: Path) -> Batch:
-    """Return the batch in a file; raise ``DataError`` for any other file."""
+    """Return the batch in a file."""
     held = read_arrays(path)
     named = "persons" if "persons" in held and "ids" not in held else "ids"
     if set(held) - {named, "X", "y", "leave"} or not {named, "X", "y"} <= set(held):
@@ -190,7 +190,7 @@ class RecordInbox:
         return exact_moments(plan.schema, batch.X, batch.y, unreadable=plan.unreadable)
 
     def weigh(self, ids: Collection[str], batch: Batch | None = None) -> int:  # noqa: ARG002  of persons it has rows
-        """Return the number of records that these ids count as towards the plan's limits."""
+        """Return the number of records that limits count for these ids."""
         return len(ids)
 
     def due(self, registry: RecordRegistry, place: int) -> int:
@@ -198,7 +198,7 @@ class RecordInbox:
         return registry.pending(place, ()).missing  # with no records at hand all are missing
 
     def carried(self, registry: RecordRegistry, place: int) -> int:
-        """Return the number of records that a node's vector holds."""
+        """Return the number of records in a node's vector."""
         return len(RegistryLog(registry.ledger, registry.entry).carried(place))
 
     def _check_unit(self, who: str, batch: Batch) -> None:
@@ -208,7 +208,7 @@ class RecordInbox:
             raise DataError(f"{who} holds ids of {batch.unit}s, and the plan promises {promised}s: save {right}")
 
     def remarks(self, batch: Batch) -> tuple[str, ...]:
-        """Return notes on an entering batch's clip, with exact shares, for the data holder."""
+        """Return exact notes on an entering batch's clip, for the data holder."""
         return remarks_on(self._measured(batch)) if batch.ids else ()
 
     def _check_leavers(self, who: str, batch: Batch, inside: Collection[str]) -> None:
@@ -270,7 +270,7 @@ class RecordInbox:
         self._read.pop(number, None)
 
     def bring(self, source: Path, waiting: Waiting = _nothing) -> Batch:
-        """Check a file of records and store it as the batch for the party's next epoch.
+        """Check a file of records and store it for the party's next epoch.
 
         Args:
             source: the file.
@@ -376,7 +376,7 @@ class PersonInbox(RecordInbox):
         self._named.clear()
 
     def weigh(self, ids: Collection[str], batch: Batch | None = None) -> int:
-        """Return the number of persons' rows, each person's up to the clip's maximum."""
+        """Count each person's rows, up to the clip's maximum."""
         clip, schema = self.stream.first.person_clip, self.stream.first.schema
         assert clip is not None  # noqa: S101  parts makes this inbox for such streams
         most, rows = clip.most_records(schema), self._rows(batch)
@@ -388,7 +388,7 @@ class PersonInbox(RecordInbox):
         return self.weigh(pending.entering) + self.weigh(pending.leaving) + pending.missing
 
     def carried(self, registry: RecordRegistry, place: int) -> int:
-        """Return the number of records that a node's vector holds."""
+        """Return the number of records in a node's vector."""
         held = set(RegistryLog(registry.ledger, registry.entry).carried(place))
         names = [name for each in self.batches().values() for name in each.names]
         keys = record_keys(registry.secret, names)
@@ -427,7 +427,7 @@ class PersonInbox(RecordInbox):
         _of_persons(registry).enter(_rows_of(batch))
 
     def _delta(self, registry: RecordRegistry, pending: Pending) -> MomentsDelta:
-        """Measure a person's change from the rows of one batch, never of a later one."""
+        """Measure a person's change from one batch's rows, never a later one's."""
         batches, wanted = self.batches(), {*pending.entering, *pending.leaving}
         rows = picked(batches, wanted)
         names = tuple(name for each in batches.values() for name in each.ids if name in wanted)

@@ -46,7 +46,7 @@ class _Clock:
 
 
 def new_stream(path: Path, stream: Stream) -> None:
-    """Create the folders of all parties and of the server, each with its own keys, and charge each party's ledger.
+    """Create the folders of all parties and of the server, and charge each party's ledger.
 
     Raises:
         PlanError: the folder is not empty, or the plan's protocol needs a panel.
@@ -77,7 +77,7 @@ def _write_folder(home: Path, stream: Stream, identity: Identity, roster: Roster
 
 
 def server_folder(path: Path) -> tuple[Folder, Stream]:
-    """Return a stream's server folder, alone or within a ``new_stream`` folder, and the stream.
+    """Return a stream's server folder, and the stream.
 
     Raises:
         PlanError: an earlier version's folder, or another course.

@@ -92,7 +92,7 @@ def coefficients(epochs: int) -> tuple[int, ...]:
 
 
 def total_weights(matrix: Reals, have: Sequence[int], at: Sequence[int]) -> Reals:
-    """Return least-squares weights of the released nodes, for the sum over all epochs so far.
+    """Return least-squares weights of the released nodes, for the sum so far.
 
     w = M (M'M)^+ 1 over the released rows ``have`` of M and the epochs ``at`` that have a sum: the unbiased estimate of
     minimum variance where all nodes carry the same noise.
@@ -140,5 +140,5 @@ MECHANISMS: Mapping[str, Mechanism] = MappingProxyType(by_name(_ROWS, lambda row
 
 
 def spare_bits(epochs: int) -> int:
-    """Return the ring bits that weighted square-root sums need beyond one epoch's."""
+    """Return the extra ring bits of weighted square-root sums."""
     return math.ceil(math.log2(sum(coefficients(epochs))))

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class MomentsDelta(Moments):
-    """Exact moments of the records that entered less those of the records that left.
+    """Exact moments of the entered records less those of the left ones.
 
     Attributes:
         schema: of the measurement.
@@ -64,7 +64,7 @@ class MomentsDelta(Moments):
 
     @classmethod
     def of(cls, entering: Moments | None = None, leaving: Moments | None = None) -> MomentsDelta:
-        """Return the change from these moments, of which one may be None."""
+        """Return the change from these moments; one may be None."""
         present = [each for each in (entering, leaving) if each is not None]
         if present and all(getattr(each, "in_wire_steps", False) for each in present):
             return PersonDelta.of_persons(entering, leaving)  # type: ignore[arg-type]
@@ -91,7 +91,7 @@ class MomentsDelta(Moments):
 
     @property
     def records(self) -> int:
-        """Records that entered or left, added up, as limits count them."""
+        """Entered plus left records, as limits count them."""
         return self.entered + self.left
 
     def sums(self, row: Statistic) -> NDArray[np.int64]:
@@ -107,7 +107,7 @@ class MomentsDelta(Moments):
         return MomentsDelta(self.schema, arrays, self.entered + other.entered, self.left + other.left)
 
     def settled(self) -> Moments:
-        """Return the moments of the remaining records, from the sum of all changes."""
+        """Return the remaining records' moments, from the sum of all changes."""
         moments: Moments = kind_of(self.schema).exact(
             self.schema, {letter: array.copy() for letter, array in self.arrays.items()}
         )
@@ -120,7 +120,7 @@ class MomentsDelta(Moments):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PersonDelta(MomentsDelta):
-    """Sums over persons who entered less those over persons who left, from ``MomentsDelta.of``.
+    """Sums over entered persons less those over left ones, from ``MomentsDelta.of``.
 
     Attributes:
         schema: of the measurement.
@@ -154,7 +154,7 @@ class PersonDelta(MomentsDelta):
 
     @classmethod
     def of_persons(cls, entering: PersonMoments | None, leaving: PersonMoments | None) -> PersonDelta:
-        """Return the change from one party's sums, of which one may be None."""
+        """Return the change from one party's sums; one may be None."""
         present = [each for each in (entering, leaving) if each is not None]
         if any((each.schema, each.clip) != (present[0].schema, present[0].clip) for each in present):
             raise DataError("entering and leaving must be measured under one plan; give what measure returned")
@@ -187,7 +187,7 @@ class PersonDelta(MomentsDelta):
         return PersonDelta(self.schema, arrays, *moved, self.clip, self.counted + other.counted)
 
     def settled(self) -> PersonMoments:
-        """Return the sums over the remaining persons, from the sum of all changes."""
+        """Return the remaining persons' sums, from the sum of all changes."""
         from privstats.moments.persons import PersonMoments  # used only for plans of persons
 
         return PersonMoments(self.schema, self.arrays, self.clip, persons=self.entered - self.left)

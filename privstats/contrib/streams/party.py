@@ -31,7 +31,7 @@ REMEDY = "keep only the one that is meant in it"
 
 
 class ChangesPart:
-    """Records that entered or left a stream since this client last sent any."""
+    """Records that entered or left since this client last sent any."""
 
     def __init__(self, folder: RoundFolder) -> None:
         self._folder, self._above, self._at = folder, folder.above, folder.place
@@ -41,7 +41,7 @@ class ChangesPart:
         inbox_of(self._above).batches()
 
     def contribution(self) -> tuple[Moments, RoundCharge]:
-        """Return the changes pending at this round, measured; raise ``DataError`` where a record is in no file."""
+        """Return the changes pending at this round, measured."""
         registry = registry_of(self._above)
         inbox = inbox_of(self._above, registry)
         inbox.register(registry)
@@ -59,7 +59,7 @@ class ChangesPart:
         return lambda upload: session.on_upload(plan, roster, self._charged(registry_of(self._above), pending))(upload)
 
     def settle(self, beside: bytes) -> None:
-        """Take back records that statements prove to be in no sum; the next round may carry records never sent."""
+        """Take back records proven to be in no sum, and records never sent."""
         if beside:
             with suppress(LedgerError):  # nothing was sent, or it was taken back already
                 take_back(self._folder, beside)
@@ -112,7 +112,7 @@ class Changes:
                 _proven(folder, place, ended[place], say)
 
     def obsolete_rounds(self, folder: Folder, place: int) -> Collection[int]:
-        """Return rounds without a sent upload, and the last one, whose answers the server no longer requests."""
+        """Return unsent rounds, and the last one, whose answers the server no longer requests."""
         last = [each for each in folder.rounds if each < place][-1:]
         unsent = registry_of(folder).begun if _is_client(folder) and _spent(folder) else ()
         return tuple(each for each in {*unsent, *last} if each != place)
@@ -154,8 +154,7 @@ def standing(folder: Folder) -> Standing:
 
 
 def waiting(folder: Folder, leave: Collection[str] = ()) -> int:
-    """Return the number of records that the next round already carries, entering and leaving together; the maximum over
-    levels.
+    """Return the number of entering and leaving records that the next round already carries; the maximum over levels.
 
     A tree's node holds all records of its epochs, so a batch must fit into every level's next node. A refusal there
     would exclude the party from that sum, visibly to all.
@@ -182,7 +181,7 @@ def _ahead(stream: Stream, begun: int) -> Collection[int]:
 
 
 def _fits(folder: Folder, registry: RecordRegistry, place: int) -> bool:
-    """Exclude records that do not fit: sending them again would exclude the party from every later sum."""
+    """Exclude records that do not fit, because they would exclude the party from every later sum."""
     inbox = inbox_of(folder)
     if not inbox.promised:
         return True
@@ -245,7 +244,7 @@ def registry_of(folder: Folder) -> RecordRegistry:
 
 
 def take_back(folder: RoundFolder, statements: bytes) -> None:
-    """Verify statements about a round against this party's receipt, and free its records to be sent again.
+    """Verify statements about a round against this party's receipt, and free its records.
 
     Args:
         folder: the round's.

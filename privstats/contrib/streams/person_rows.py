@@ -108,7 +108,7 @@ class PersonRows:
         return self.only(set(self.sizes).difference(names))
 
     def measured(self, schema: Schema, clip: Clip, unreadable: Unreadable) -> PersonMoments:
-        """Return ``measure`` of the rows, without its warning of the clip.
+        """Return ``measure`` of the rows, without the clip's warning.
 
         Raises:
             DataError: rows that do not fit the schema.
@@ -122,7 +122,7 @@ class PersonRows:
 
 
 def _held(name: str, values: Any) -> Any:
-    """Return lists and frames unchanged: one array would give all values one type, and take its width from the rows."""
+    """Return lists and frames unchanged: an array would change types and hide wrong widths."""
     if is_list(values):
         return values
     if is_tensor(values):

@@ -85,7 +85,7 @@ class RecordRegistry:
 
     @classmethod
     def open(cls, stream: Stream, ledger: Ledger, entry: Spend, secret: bytes) -> RecordRegistry:
-        """Return the registry of a stream's run, created on first use and verified against the chain.
+        """Return a run's registry, created on first use and verified against the chain.
 
         Raises:
             LedgerError: edited rows, another course's entry, a wrong secret, or a refusal of the ledger.
@@ -142,7 +142,7 @@ class RecordRegistry:
                 changes.mark(marks)
 
     def leave(self, ids: Iterable[str]) -> None:
-        """Subtract records from the next node on, permanently; hold them until that node is sent.
+        """Subtract records from the next node on; hold them until it is sent.
 
         Raises:
             LedgerError: no deletions, or a record is not in. Nothing is written.
@@ -202,7 +202,7 @@ class RecordRegistry:
         return replace(change, entered=len(pending.entering), left=len(pending.leaving))
 
     def charge(self, plan: Plan, releases: Releases, pending: Pending) -> RegistryCharge:
-        """Return the charge that marks the node and its records, for ``session.client``.
+        """Return the charge that marks the node and its records.
 
         Raises:
             PlanError: the plan is not the next node's.
@@ -217,7 +217,7 @@ class RecordRegistry:
         return RegistryCharge(self.ledger, self.entry, node.place, plan.digest, self, tuple(sends))
 
     def withdraw(self, node: int) -> None:
-        """Give up a node that has sent nothing; the next node may carry its records.
+        """Give up a node that has sent nothing; the next may carry its records.
 
         Raises:
             LedgerError: its vector was sent, or it was not started.
@@ -255,7 +255,7 @@ class RecordRegistry:
         roster: secagg.Roster,
         panel: secagg.Panel | None = None,
     ) -> None:
-        """Send a node's records again at no cost, with signed proof that they are in no sum.
+        """Send a node's records again at no cost, with signed proof of exclusion.
 
         Proof is every helper's signature that it abandoned the node, or enough clients' on its list of survivors.
 
@@ -301,7 +301,7 @@ class RecordRegistry:
         return tuple(node for node, end in self._log.register().ends.items() if end == "left")
 
     def records(self) -> Mapping[State, int]:
-        """Return the number of records in the stream, and the number gone."""
+        """Return the numbers of records in the stream and gone."""
         with self._log.looking() as view:
             return view.index.states(self.entry.id)
 
@@ -380,7 +380,7 @@ class RegistryCharge(RoundCharge):
     sends: tuple[Send, ...]
 
     def check_moments(self, moments: Moments) -> None:
-        """Raise ``LedgerError`` for moments with other numbers of records than the charge's."""
+        """Refuse moments with other numbers of records than the charge's."""
         leaving = sum(send.leaves for send in self.sends)
         entering = len(self.sends) - leaving
         if not isinstance(moments, MomentsDelta) or (moments.entered, moments.left) != (entering, leaving):
@@ -400,7 +400,7 @@ class RegistryCharge(RoundCharge):
         return self.entry
 
     def finish(self, plan: Plan, run: bytes, upload: bytes) -> None:  # noqa: ARG002
-        """Record that the vector is sent, and with it its records.
+        """Record that the vector, with its records, is sent.
 
         Raises:
             LedgerError: the node was withdrawn, or another vector of it was sent.
@@ -444,11 +444,11 @@ class PersonRegistry(RecordRegistry):
 
     @cached_property
     def rule(self) -> int:
-        """Rule by which this registry reads ids; 1 where an earlier version opened it."""
+        """Rule for reading ids; 1 where an earlier version opened the registry."""
         return self._log.register().rule
 
     def names_of(self, ids: Iterable[str]) -> list[str | None]:
-        """Return ``person_ids.names_of`` these ids, plus persons who entered under an earlier rule alone."""
+        """Return persons of ids, by an earlier rule where they entered under it."""
         names = names_of(list(ids))
         if self.rule == RULE:
             return names
@@ -457,7 +457,7 @@ class PersonRegistry(RecordRegistry):
         return [old if new is None and old in inside else new for new, old in zip(names, former, strict=True)]
 
     def enter(self, rows: PersonRows) -> None:  # type: ignore[override]
-        """Add persons to the stream from the next node on, each with all rows passed here.
+        """Add persons, each with all rows passed here, from the next node on.
 
         Raises:
             LedgerError: a person entered before (exclude later rows with ``rows.without``), or an id names no person by

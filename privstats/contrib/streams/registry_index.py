@@ -61,7 +61,7 @@ class Send:
 
 
 def record_keys(secret: bytes, ids: Iterable[str]) -> list[bytes]:
-    """Return each id's HMAC-SHA-256, truncated to 16 bytes; raise ``LedgerError`` unless it has 1 to 200 characters."""
+    """Return each id's HMAC-SHA-256, truncated to 16 bytes."""
     block = secret.ljust(hashlib.sha256().block_size, b"\0")
     inner = block.translate(_INNER) + b"privstats/holding/record\0"
     outer = block.translate(_OUTER)
@@ -149,7 +149,7 @@ _PARTING = f"{_STATE} 'gone' INTERSECT {_SENT} 0 AND there > 0 EXCEPT {_SENT} 1 
 
 
 def checked_body(log: Log, number: int, record: Held) -> bytes:
-    """Return the rows of change ``number``; raise ``LedgerError`` unless the chain's digest matches."""
+    """Return the rows of change ``number``, verified against the chain."""
     body = log.beside(number)
     if not hmac.compare_digest(hashlib.sha256(body).hexdigest(), record.body):
         raise LedgerError(f"what the ledger holds beside record {number} was edited; restore its newest backup")
@@ -158,13 +158,13 @@ def checked_body(log: Log, number: int, record: Held) -> bytes:
 
 @dataclass(frozen=True)
 class RegistryIndex:
-    """The state of every stream in an open ledger, from :meth:`reading` or :meth:`writing`."""
+    """The state of every stream in an open ledger."""
 
     log: Log
 
     @classmethod
     def reading(cls, log: Log, *, whole: bool = False) -> RegistryIndex:
-        """Return the present index, folded into memory where its seal is broken or missing.
+        """Return the index, folded into memory where its seal is broken or missing.
 
         Args:
             log: the open ledger's.
@@ -185,7 +185,7 @@ class RegistryIndex:
 
     @classmethod
     def writing(cls, log: Log) -> RegistryIndex:
-        """Return the index, updated in the ledger's tables; call :meth:`seal` after the last change.
+        """Return the ledger's updated index; call :meth:`seal` after the last change.
 
         Raises:
             LedgerError: rows were edited.
@@ -221,12 +221,12 @@ class RegistryIndex:
         return row[0] if row else "new"
 
     def states(self, spend: int) -> Counter[State]:
-        """Return the number of records in the stream, and the number gone."""
+        """Return the numbers of records in the stream and gone."""
         counted = "SELECT state, count(*) FROM registry_states WHERE spend = ? GROUP BY state"
         return Counter(dict(self._run(counted, (spend,))))
 
     def due(self, spend: int, level: int, repeats: int) -> tuple[set[bytes], set[bytes]]:
-        """Return the records that a node at ``level`` must add, and those that it must subtract.
+        """Return the records that a node at ``level`` must add, and subtract.
 
         Add a record that is in, not in that level's sum, and sent at most ``repeats`` times; subtract one that is gone,
         still in the sum, and sent for that at most as often.
@@ -246,7 +246,7 @@ class RegistryIndex:
 
     @property
     def _sealed(self) -> bool:
-        """Whether only this module has written to the tables, and they contain all changes of the chain."""
+        """Whether only this module has written, and the tables contain all changes."""
         return self._sealed_at() == (self._last.length, self._last.digest, self._schema)
 
     def _sealed_at(self) -> tuple[int, str, int]:
@@ -273,7 +273,7 @@ class RegistryIndex:
                 self._run(_TRIGGER.format(table=table, event=event))
 
     def _checked(self) -> tuple[Mapping[int, Fold], list[tuple[int, Held]]]:
-        """Fold the chain, compare with the tables, and return the fold and the changes that the tables lack."""
+        """Fold the chain, compare with the tables, and return the fold and the missing changes."""
         tables, (reached, digest, _) = self._tables(), self._sealed_at()
         folds, missing = defaultdict[int, Fold](Fold), list[tuple[int, Held]]()
         for number, record in self._changes():

@@ -98,7 +98,7 @@ class RegistryLog:
             return view.register
 
     def carried(self, node: int) -> list[bytes]:
-        """Return the keys of the records in a node's vector; none before it starts."""
+        """Return the keys of the records in a node's vector."""
         with self.looking() as view:
             for number, record in enumerate(view.log.records, start=1):
                 if isinstance(record, Held) and (record.spend, record.node, record.action) == (
@@ -149,15 +149,15 @@ class Changes(View):
     at: str
 
     def open(self, check: bytes, rule: int) -> None:
-        """Record the check value of the party's secret, and a later rule of ids than the first."""
+        """Record the check value of the party's secret, and the rule of ids."""
         self._write("opened", check + bytes([rule] if rule > 1 else []))
 
     def move(self, state: Literal["entered", "gone"], keys: Iterable[bytes]) -> None:
-        """Record that these records are in, or gone, from now on."""
+        """Record that records are in, or gone."""
         self._write(state, b"".join(keys))
 
     def mark(self, marks: Mapping[bytes, bytes]) -> None:
-        """Record the keyed hashes of entering persons' rows, by person key."""
+        """Record keyed hashes of entering persons' rows."""
         self._write("rows", b"".join(key + mark for key, mark in marks.items()))
 
     def take(self, node: int, sends: Sequence[Send]) -> None:
@@ -171,7 +171,7 @@ class Changes(View):
         self._write("taken", b"".join(send.encoded for send in sends), node)
 
     def leave(self, node: int, upload: bytes) -> None:
-        """Record that a node's vector is sent; ``upload`` identifies the bytes."""
+        """Record that a node's vector is sent, by its digest."""
         self._write("left", upload, node)
 
     def end(self, node: int, how: Literal["returned", "lost"]) -> None:

@@ -92,7 +92,7 @@ class _Simulated:
         self.owed = [[old + new for old, new in zip(level, changes, strict=True)] for level in self.owed]
 
     def _require_new(self, epoch: int) -> None:
-        """Refuse rows of a person from an earlier epoch: only all of one person's rows together have a bound."""
+        """Refuse a person's later rows: only all of one person's rows together have a bound."""
         for client, (shard, known) in enumerate(zip(self.epochs[epoch], self.known, strict=False)):
             if not isinstance(shard, Moments) and len(shard) == 3:
                 names = {name for name in names_of(shard[2]) if name is not None}

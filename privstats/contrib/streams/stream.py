@@ -55,7 +55,7 @@ _DISCLOSED = (
 
 @dataclass(frozen=True)
 class StreamTotal:
-    """Sums over all records that are in, from the nodes released so far; ``heads`` read it as a release.
+    """Sums over all records that are in; ``heads`` read it as a release.
 
     Attributes:
         plan: the stream's.
@@ -236,7 +236,7 @@ class Stream(Planned):
         return self.first if len(releases) < self.most else None
 
     def total(self, releases: Releases) -> StreamTotal:
-        """Return the sums over all records that are in, from the nodes released so far.
+        """Return the sums over all records that are in, from the nodes so far.
 
         Tree nodes and releases with correlated noise are weighted by least squares. An epoch without a sum is excluded,
         with its records until they are sent again.
@@ -274,7 +274,7 @@ class Stream(Planned):
 
 
 def _alone(plan: Plan, noise: Noise) -> float:
-    """Return an added record's or person's mu^2 over an exchanged one's, under the plan's noise."""
+    """Return mu^2 of an addition over that of an exchange, under the plan's noise."""
     schema, sigma, clip = plan.schema, noise.sigma, plan.person_clip
     if clip is not None and not clip.averaged:
         return 1 / min(apart(schema, letter, "replace-one") for letter in sigma) ** 2
@@ -351,7 +351,7 @@ def weighed_release(
 
 
 def bytes_of_sums(sums: Sequence[Summed | None]) -> bytes:
-    """Return the SHA-256 of every sum and client list, in order; the last epoch's noise is bound to it."""
+    """Return the SHA-256 of all sums and client lists, which the last epoch's noise is bound to."""
     content = [summed and (summed[0].pack(), summed[1]) for summed in sums]
     return hashlib.sha256(msgspec.msgpack.encode(content)).digest()
 

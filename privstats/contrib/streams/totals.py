@@ -21,7 +21,7 @@ _DRAWN, _TOTAL = ".drawn", ".total"
 
 
 def totals_of(home: Path, course: Course, key: Callable[[str], bytes]) -> Totals:
-    """Return the sums of a course that weighs them; arguments as for :class:`Totals`.
+    """Return the sums of a stream that weighs them; arguments as for :class:`Totals`.
 
     Raises:
         PlanError: it is no stream.
@@ -46,7 +46,7 @@ class Totals:
     key: Callable[[str], bytes]
 
     def seed(self) -> None:
-        """Create, once, the seed of all epochs' noise; it must be on the disk before the first.
+        """Create the seed of all epochs' noise, once, before the first.
 
         Raises:
             LocalProtocolError: it is missing, and noise was sampled from it.
@@ -61,7 +61,7 @@ class Totals:
         write_sealed(self._seed, self.key("seed"), os.urandom(SEED_BYTES))
 
     def weighed(self, summed: Summed, before: Releases) -> Release:
-        """Return the release of the round after ``before``: store its exact sum, and weigh it with the earlier ones.
+        """Store the exact sum of the round after ``before``, and return its weighed release.
 
         Repeated calls return the same release. Other sums for an epoch that was weighed before would be a second,
         unpaid noise sample, and are refused.

@@ -28,7 +28,7 @@ _PROJECTION_SEED = 0
 
 @dataclass(frozen=True)
 class Partition:
-    """One measurement: how records are dealt to the parties, and which statistics are summed.
+    """One measurement: how records are dealt, and which statistics are summed.
 
     Attributes:
         clients: parties.
@@ -122,7 +122,7 @@ class Axes:
         )
 
     def points(self, plan: Plan, deal: Partition) -> Iterator[Point]:
-        """Yield every promise over a partition: without noise first, then from weak to strong privacy."""
+        """Yield every promise over a partition, from none to strong privacy."""
         privacy = plan.privacy
         if not isinstance(privacy, Privacy):
             raise PlanError(
@@ -153,7 +153,7 @@ _EXAMPLES = {
 
 
 def plan_at(plan: Plan, point: Point, inputs: int, records_per_client: int | None = None) -> Plan:
-    """Return the plan at one point; a refusal names the field.
+    """Return the plan at one point.
 
     Args:
         plan: the plan that is varied.
@@ -220,13 +220,13 @@ def _cohort(cohort: Cohort, clients: int) -> Cohort:
 
 
 def open_columns(plan: Plan) -> tuple[str, ...]:
-    """Return the declared columns that need a course to estimate their cut points."""
+    """Return declared columns whose cut points need a course."""
     cells = cells_of(plan.schema)
     return () if cells is None else cells.open
 
 
 def with_quantile_cuts(plan: Plan, X: Any) -> Plan:
-    """Return the plan with the records' quantiles as cut points of its open columns, if any."""
+    """Return the plan with the records' quantiles as open cut points."""
     cells = cells_of(plan.schema)
     if cells is None or not cells.open:
         return plan

@@ -59,7 +59,7 @@ BASELINES: Mapping[str, Mapping[str, Callable[[], Any]]] = {
 
 @dataclass(frozen=True)
 class BehindMean:
-    """A head of one release that reads the sums behind a noisy mean, both under the plan's promise (``Centred``).
+    """A head that reads the sums behind a noisy mean, both under the plan's promise (``Centred``).
 
     Attributes:
         make: returns a fresh head.
@@ -73,7 +73,7 @@ class BehindMean:
     make: Callable[[], Any]
 
     def release(self, plan: Plan, shards: Shards, rng: Generator) -> Release | None:
-        """Return the release behind the mean (the exact mean without DP); None where it aborted."""
+        """Return the release behind the mean (the exact mean without DP), or None."""
         require_centrable(plan)
         if plan.noise is not None:
             return played(Centred.within(plan), shards, rng)[-1]
@@ -94,7 +94,7 @@ def behind_means(heads: Mapping[str, Callable[[], Any]]) -> dict[str, Callable[[
 
 
 def ends_a_course(head: Any) -> bool:
-    """Return whether a head is fitted on the releases of a course."""
+    """Return whether a head fits the releases of a course."""
     return hasattr(head, "fit_releases")
 
 
@@ -162,7 +162,7 @@ class Dataset:
 
 @dataclass(frozen=True)
 class Trial:
-    """One job of a process: one partition of the records, with one replicate's noise."""
+    """One job: a partition of the records, with one replicate's noise."""
 
     deal: Partition
     draw: int
@@ -170,7 +170,7 @@ class Trial:
 
 @dataclass(frozen=True)
 class Draw:
-    """One score of one head from one release, with everything that was varied.
+    """One score of one head from one release.
 
     Attributes:
         model, unit, epsilon: of the promise; ``"none"`` and None without noise.
@@ -208,7 +208,7 @@ class Draw:
 
 
 def draws_of(subject: Dataset, job: Trial) -> tuple[Draw, ...]:
-    """Return a job's scores; the release without noise is in the first replicate only."""
+    """Return a job's scores; those without noise in the first replicate only."""
     return tuple(_draws(subject, job))
 
 

@@ -46,7 +46,7 @@ class Frame:
         return [row[place] for row in self.rows]
 
     def where(self, **values: Any) -> Frame:
-        """Return the rows in which every named column has this value."""
+        """Return the rows with these values in the named columns."""
         places = {self._place(name): value for name, value in values.items()}
         return Frame(self.columns, tuple(row for row in self.rows if all(row[at] == v for at, v in places.items())))
 

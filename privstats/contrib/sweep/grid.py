@@ -19,7 +19,7 @@ from privstats.workflows.score import WITHOUT_NOISE, Point, heading, scored, sho
 
 @dataclass(frozen=True)
 class Sweep:
-    """The result of a sweep: points in the order of epsilons and heads, and the heads that lack a statistic.
+    """The result of a sweep: points in the order of epsilons and heads.
 
     Attributes:
         plan: the varied plan; its own epsilon is not used.
@@ -163,7 +163,7 @@ def table(result: Sweep) -> Table:
 
 
 def cell(result: Sweep, point: Point) -> str:
-    """Return a score for people, with its spread, then balanced accuracy and AUC in brackets.
+    """Return a score for people, with its spread, balanced accuracy and AUC.
 
     Example:
         >>> from privstats.workflows.score import Point

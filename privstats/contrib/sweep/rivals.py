@@ -21,7 +21,7 @@ GROUP = "privstats.rivals"
 
 
 class Rival(ABC):
-    """A system trained on all records of the cohort, and scored in a study as a head is.
+    """A system trained on all records of the cohort, and scored as a head.
 
     Attributes:
         recipe: its hyperparameters, a dataclass, fixed before any record is seen.
@@ -43,11 +43,11 @@ class Rival(ABC):
 
     @abstractmethod
     def __str__(self) -> str:
-        """Describe the rival for a reader of its row: its model, its training, and what it treats as public."""
+        """Describe the rival's model, its training, and what it treats as public."""
 
     @abstractmethod
     def require(self, plan: Plan) -> None:
-        """Refuse a plan whose promise the rival cannot meet; called at every point before anything is measured.
+        """Refuse a plan whose promise the rival cannot meet, before anything is measured.
 
         Raises:
             PlanError: another unit, adjacency or task.
@@ -68,7 +68,7 @@ class Rival(ABC):
 
 
 def rivals(*words: str) -> dict[str, Callable[[], Rival]]:
-    """Return the rivals with these names, by the name of their row in a study.
+    """Return the rivals with these names, by row name.
 
     Raises:
         DataError: an unknown name, or a package that announces none.
