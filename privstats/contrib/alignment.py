@@ -1,6 +1,6 @@
 """Masked SLOT-Align: one sum of client Gaussians, further sums to their barycentre, and the transport map.
 
-Each plan lists the clients that must be in all sums; clients sign the list, so a server cannot change it between sums.
+Clients sign a list of the clients that must be in all sums, so a server cannot change it between sums.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """Make a client's update of another program's model private at the client before it leaves, round after round.
 
-An update is one record of a :class:`~privstats.schema.MeanSchema`, which defines clip norm, grid, noise, price and
-proof. The client's own ledger is charged first.
+An update is one record of a :class:`~privstats.schema.MeanSchema`, with that schema's noise and price.
 """
 
 from __future__ import annotations

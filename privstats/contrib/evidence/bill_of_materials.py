@@ -1,8 +1,8 @@
-"""The cryptography that a plan rests on, and the cryptographic bill of materials (CBOM) that lists it.
+"""The cryptography that a plan rests on, and its cryptographic bill of materials (CBOM).
 
-It covers sessions and parties' files; TLS is excluded, because no promise rests on it. Security levels are the
-standards' own: bits against a computer of today, and NIST's category, 1 to 5, against a quantum computer; 0 where the
-algorithm breaks, None where no computer helps or a passphrase decides.
+TLS is excluded, because no promise rests on it. Security levels are bits against a computer of today, and NIST's
+category, 1 to 5, against a quantum computer; 0 where the algorithm breaks, None where no computer helps or a passphrase
+decides.
 """
 
 from __future__ import annotations

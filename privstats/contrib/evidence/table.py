@@ -1,8 +1,7 @@
 """One table that an authority can sign: question, answer, where it is proved, who answers for it.
 
 Sources are NIST SP 800-226 (March 2025), ISO/IEC 27559:2022, HIPAA's expert determination (45 CFR 164.514(b)(1)), and
-Regulation (EU) 2025/327 by the three tests of Opinion 05/2014. Answers come from the plan or its course; a person fills
-in the others. Needs the ``report`` extra (jinja2).
+Regulation (EU) 2025/327 by Opinion 05/2014. Needs the ``report`` extra (jinja2).
 """
 
 from __future__ import annotations
@@ -212,7 +211,7 @@ def _ceiling(plan: Plan, kept: Guarantee, goal: str) -> str:
 
 
 def _adds_or_removes(plan: Plan) -> bool:
-    """Return whether an exchange is two neighbours away; with devices it is one."""
+    """Return whether an exchange is two neighbours away; with devices it is one away."""
     return plan.devices is None and not isinstance(plan.privacy, NoPrivacy) and plan.privacy.adjacency == "add-remove"
 
 

@@ -1,7 +1,6 @@
-"""FisherMix: a linear softmax head trained on synthetic records in the Fisher subspace.
+"""FisherMix: a linear softmax head trained on synthetic records, from (N, A, S), (N, A, B) or (N, A, D).
 
-Samples come from (N, A, S); from (N, A, B) with one covariance, scaled by D to each class's variances; or from (N, A,
-D) without correlations.
+With B, one covariance is scaled by D to each class's variances; with D, features are uncorrelated.
 """
 
 from __future__ import annotations

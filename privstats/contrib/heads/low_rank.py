@@ -1,7 +1,4 @@
-"""Quadratic discriminant analysis from (N, A, S) with a diagonal plus a few directions per class.
-
-A class, or scoring a row, costs d r numbers instead of full QDA's d^2.
-"""
+"""Quadratic discriminant analysis from (N, A, S), with d r numbers per class instead of full QDA's d^2."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""A linear classifier from one or two directions per party, for promises that protect parties.
-
-A serving site can add its offset and signal directions from its own unlabelled rows.
-"""
+"""A linear classifier from one or two directions per party, for promises that protect parties."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""Proto-Hyper: a low-rank residual on a Gaussian base, distilled from a teacher that sees more than the base.
-
-Samples come from (N, A, S); from (N, A, B) with one covariance, scaled by D to each class's variances; or from (N, A,
-D) without correlations.
-"""
+"""Proto-Hyper: a low-rank residual on a Gaussian base, distilled on synthetic records, as in ``fisher_mix``."""
 
 from __future__ import annotations
 

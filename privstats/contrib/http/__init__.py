@@ -1,4 +1,1 @@
-"""Sessions of devices: each sends one message over HTTPS and is gone.
-
-A leader is an ASGI application over the journals of :mod:`privstats.engines.journal`, and helpers dial out to it.
-"""
+"""Sessions of devices: each sends one message over HTTPS and is gone; helpers dial out to the leader."""

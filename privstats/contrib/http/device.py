@@ -1,4 +1,4 @@
-"""A device in Python: it verifies a pinned run, seals one report, and sends identical bytes until they are stored.
+"""A device in Python: it seals one report, and sends identical bytes until they are stored.
 
 Before a secret is generated it verifies run, plan and roster by the pinned digest, the panel by the plan, and each
 offer's signature over parameters computed here.

@@ -1,7 +1,6 @@
 """Requests, answers and codes of refusals, over the part of ASGI in use.
 
-A refusal is a problem document (RFC 9457): its status, a sentence, and whether to retry. It holds nothing of the
-request.
+A refusal is a problem document (RFC 9457) that holds nothing of the request.
 """
 
 from __future__ import annotations

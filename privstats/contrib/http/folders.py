@@ -1,8 +1,7 @@
 """Open the folders of a leader and of a helper; refuse, before any offer, folders that cannot serve devices.
 
-A leader also stores sealed hashes of a release's reports, so that a device that lost its answer may send again. The
-manifest is unsigned: a device compares plan and roster with its page's pinned values, and the offers sign the digest of
-the rest.
+Sealed hashes of a release's reports let a device that lost its answer send again. The manifest is unsigned: a device
+compares plan and roster with its page's pinned values, and the offers sign the digest of the rest.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """A helper that dials out: it offers its key, then polls the leader for messages and answers them until the run's end.
 
-It opens no port, and trusts only its own plan and roster; it verifies the panel's offers and every message. The journal
-survives a kill.
+It opens no port, trusts only its own plan and roster, and survives a kill.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """The leader's end of the exchange with helpers: offers, and one message for each signed reply.
 
-A reply signs one of the last two nonces, so a client that cannot sign learns nothing: a batch shows who took part. A
-lost answer costs one poll.
+A reply signs one of the last two nonces, so a client that cannot sign learns nothing: a batch shows who took part.
 """
 
 from __future__ import annotations

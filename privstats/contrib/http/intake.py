@@ -1,7 +1,7 @@
 """Receive a report for the journal: early refusals, one buffer of its exact length, one verdict.
 
-The signature is verified over the first bytes, before any answer shows that the sender has a stored report, and before
-more is read. A requester without that signature learns nothing about the sender.
+The signature is verified over the first bytes, before more is read and before any answer shows that the sender has a
+stored report. A requester without it learns nothing about the sender.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Codes and links of invited people, and the digest by which their page knows its study.
 
-A device derives its Ed25519 key from 16 bytes. Other languages repeat these functions (``tests/contrib/http/vectors``).
+Other languages repeat these functions (``tests/contrib/http/vectors``).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The public ASGI application of a leader: routes, sizes and statuses.
 
-No answer echoes a value of a request. Every answer carries the requesting origin, so that a page can read refusals.
+No answer echoes a request; each carries the requesting origin, so that a page can read refusals.
 """
 
 from __future__ import annotations

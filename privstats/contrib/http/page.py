@@ -1,7 +1,7 @@
 """The page on which a person answers: one file with the client's bundle and its style, and its headers.
 
-A page's server can serve another page, so serve it by a separate party, never the leader or a helper. The headers pin
-this release's bundle; they bind no host to honesty (docs/devices.md).
+Serve it by a separate party, never the leader or a helper, because its server can replace it. The headers pin this
+release's bundle; they bind no host to honesty (docs/devices.md).
 """
 
 from __future__ import annotations

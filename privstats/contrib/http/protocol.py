@@ -1,7 +1,6 @@
 """uvicorn's protocol with a deadline and a size for a header, and one request at a time.
 
-A late header is answered with 408 even while bytes arrive; uvicorn's idle limit begins anew with every byte. A request
-before the previous answer ends its connection.
+A late header is answered with 408 even while bytes arrive. A request before the previous answer ends its connection.
 """
 
 from __future__ import annotations

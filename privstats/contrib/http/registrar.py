@@ -1,6 +1,6 @@
 """The registrar, separate from the other parties: it invites people, signs the roster, and writes each party's folder.
 
-Codes are in one file, written once, to be destroyed after the mailing; otherwise only public keys are stored.
+Codes are in one file, to be destroyed after the mailing; otherwise only public keys are stored.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """The leader's process: a public and an administration socket, the owner's thread, and the clock that closes steps.
 
-It ends within seconds after SIGTERM, with the current group written, or when the journal cannot be written; the next
-process resumes.
+It ends within seconds after SIGTERM, or when the journal cannot be written; the next process resumes.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""``http.toml``: the leader's address, the origins of browsers, the closing time of the run, and the limits.
+"""``http.toml``: the leader's address, the origins of browsers, the run's closing time, and the limits.
 
 None of it is secret or in a digest; devices trust only their page's pinned values.
 """

@@ -1,7 +1,4 @@
-"""The controller of a FLARE job: it connects the host's folder with FLARE's sites.
-
-``network.driver`` runs the session, ``Host`` stores it. A resubmitted job continues the last one.
-"""
+"""The controller of a FLARE job: it connects the host's folder with FLARE's sites; a resubmitted job resumes."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""The executor of a FLARE site: it answers every task with exactly one result, also after an error.
-
-The party's folder, which the site's operator names, stores all state.
-"""
+"""The executor of a FLARE site: it answers every task with exactly one result, also after an error."""
 
 from __future__ import annotations
 

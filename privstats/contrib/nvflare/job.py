@@ -1,6 +1,6 @@
 """The job that a coordinator submits to FLARE, and a machine's message in the form of its tasks.
 
-A job is two class names and two times. A task holds a kind of request and bytes; a result, a status code and bytes.
+A task holds a kind of request and bytes; a result, a status code and bytes.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Tasks on a party's own Dask cluster, which sees its records: moments, or sums of a leader's settled parts.
 
-Partial results are values in a tree of sums, so a repeated task replaces its value and nothing counts twice.
+A repeated task replaces its value in a tree of sums, so nothing counts twice.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Sum settled parts beyond the leader's machine, through a store and a cluster.
 
-The journal stores a part's reports until its sum arrives, so no outside failure loses a report. The leader sums a part
-that fails three times, and everything after three such parts in a row or an unexpected error.
+The journal stores a part's reports until its sum arrives. The leader sums a part that fails three times, and everything
+after three such parts in a row or an unexpected error.
 """
 
 from __future__ import annotations

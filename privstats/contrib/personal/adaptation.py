@@ -1,7 +1,4 @@
-"""Estimates from one client's own records after a release: label shares, an offset, a linear adapter, their strength.
-
-They are functions of single records, outside every promise, and must not leave the client.
-"""
+"""Estimates from one client's own records after a release, outside every promise; they must not leave the client."""
 
 from __future__ import annotations
 

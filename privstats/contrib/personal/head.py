@@ -1,7 +1,4 @@
-"""One client's own head: a release's head with the client's label shares, offset and adapter.
-
-Fit it locally, after the release; none of it may leave the client.
-"""
+"""One client's own head, fitted locally after a release; none of it may leave the client."""
 
 from __future__ import annotations
 

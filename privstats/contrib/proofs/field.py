@@ -1,8 +1,7 @@
 """Arithmetic modulo p = 2**61 - 1 on arrays, and the group of vectors with proofs in their reports.
 
 Elements are uint64 below p. Multiply only with ``mul``, ``matmul`` and ``dot``; add at most six elements before a
-reduction; check received words with :func:`checked`. No function runs in constant time. Only ``encode`` and ``lift``
-apply each segment's factor.
+reduction; check received words with :func:`checked`. No function runs in constant time.
 """
 
 from __future__ import annotations

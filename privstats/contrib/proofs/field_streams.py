@@ -1,7 +1,6 @@
 """The masking scheme of reports that carry a proof: shares of a complete report, of which only the vector is summed.
 
-A helper's piece is its share's seed, the leader's body a blind and its share; the client signs hashes and commitments
-that fix all shares.
+The client signs hashes and commitments that fix all shares.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""The gadgets and signed sums: the prover's messages, the members' linear answers, and the acceptance tests.
-
-Each gadget has perfect completeness; its docstring states its soundness error. p is 2**61 - 1.
-"""
+"""The gadgets and signed sums, with perfect completeness and the soundness errors stated at each; p is 2**61 - 1."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
 """Matrices with a proved product: full ones that send it, and a triangular factor of the report's sums.
 
-Floats compute a factor L and integers verify it, so a machine's last bits do not matter: another L is another valid
-witness.
+Floats compute a factor and integers verify it, so a machine's last bits do not matter.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 T gathers the sums: [[diag N, A], [A', B]] for class sums (one such block per class with second moments by class), [[G,
 h], [h', Q]] per fold for a regression. The client proves T = L L' + E for a triangular L and a small E, the traces of
-records of bounded norm, at most n records, and, where one block holds all classes, every class's mean in the ball. Wire
-entries count in steps; a record of full norm has 4**f of them.
+records of bounded norm, at most n records, and, where one block holds all classes, every class's mean in the ball. A
+record of full norm has 4**f wire steps.
 """
 
 from __future__ import annotations

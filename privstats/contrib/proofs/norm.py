@@ -1,8 +1,7 @@
 """The statement ``norm``: every statistic's wire entries have the norm of at most n records.
 
-x = 2**s y + e with quotients y as witness; y and e are proved small, so the squares hold over the integers. It suits
-vectors without a preferred direction, such as a gradient. It does not protect class moments: a liar within this norm
-ruins a head that inverts them.
+x = 2**s y + e with quotients y as witness; y and e are proved small. It suits vectors without a preferred direction,
+such as a gradient. It does not protect class moments: a liar within this norm ruins a head that inverts them.
 """
 
 from __future__ import annotations

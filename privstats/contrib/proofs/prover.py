@@ -1,4 +1,4 @@
-"""The prover: a client's report that proves a statement, from its entries, a witness and fresh secrets.
+"""The prover: a client's report that proves a statement.
 
 Equal arguments produce identical bytes, so use each secret with one vector and one witness only.
 """

@@ -1,8 +1,7 @@
 """The interface of statements for prover and verifier.
 
-A statement concerns wire entries x and a witness w over the field: some entries are small integers (``tested``), some
-matrices are products (``grams``), some linear forms are integers in a range (``relations``). All but the witness's
-computation is linear, and client and members run the same code.
+For wire entries x and a witness w, some entries are small integers (``tested``), some matrices are products
+(``grams``), some linear forms are integers in a range (``relations``). Client and members run the same code.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-"""Hashes and derivations of a proof: commitments, parts, the coins of the signs and of the bits, the leader's query.
+"""Hashes and derivations of a proof, in the notation of ``docs/one_upload.md``.
 
-``docs/one_upload.md`` defines ``L(p)``, ``H`` and ``KDF``. A commitment to a seed fixes every stage of a share; the
-blind stops tests of guesses by a part.
+A commitment to a seed fixes every stage of a share; the blind stops tests of guesses by a part.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """Verification by leader and helpers: each member's answer for its share, and the decision on the answers' sum.
 
-Members have no state and no randomness. Answers are linear in the share, so a lying member shifts the sum and learns
-nothing from the decision.
+Answers are linear in the share, so a lying member shifts the sum and learns nothing from the decision.
 """
 
 from __future__ import annotations

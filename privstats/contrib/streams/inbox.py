@@ -1,7 +1,6 @@
 """A party's inbox for a stream: batches of records, and the changes that a round carries.
 
-A batch is an ``.npz`` without pickled objects. In a stream of persons only each person's first rows count; later rows
-are excluded and counted, and no file is refused for them.
+In a stream of persons only each person's first rows count; later rows are excluded and counted.
 """
 
 from __future__ import annotations

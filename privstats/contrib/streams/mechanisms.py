@@ -1,7 +1,7 @@
 """The mechanisms of a stream as matrices: which epochs each release covers, what a record costs, how totals follow.
 
-The square-root mechanism releases weighed sums: integer coefficients on integer sums leave the noise independent and
-the sampler exact. It needs extra ring bits (``Plan.spare_bits``), because weighing precedes the lift.
+The square-root mechanism's integer coefficients leave the noise independent and the sampler exact; they need extra ring
+bits (``Plan.spare_bits``), because weighing precedes the lift.
 """
 
 from __future__ import annotations

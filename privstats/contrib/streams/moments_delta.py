@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class MomentsDelta(Moments):
-    """Exact moments of the entered records less those of the left ones.
+    """Exact moments of records that entered less those of records that left.
 
     Attributes:
         schema: of the measurement.
@@ -120,7 +120,7 @@ class MomentsDelta(Moments):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PersonDelta(MomentsDelta):
-    """Sums over entered persons less those over left ones, from ``MomentsDelta.of``.
+    """Sums over persons who entered less those over persons who left.
 
     Attributes:
         schema: of the measurement.

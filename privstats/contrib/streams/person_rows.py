@@ -1,7 +1,6 @@
 """The rows of persons, and a digest of each person's rows, to verify that the same rows enter and leave a stream.
 
-A contribution and digest depend on the values of that person's rows alone, not on other rows, their order, container or
-type. Ids and rows stay in this process.
+A digest depends on the values of that person's rows alone. Ids and rows stay in this process.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""A party's registry of a stream: it records when each record or person was sent, so that each enters and leaves once.
+"""A party's registry of a stream, in the ledger's file: each record or person enters and leaves once.
 
-It is stored in the ledger's file. :class:`PersonRegistry` measures only rows with a stored keyed hash, because only all
-of a person's rows together have a bound: rows sent separately would cost sqrt 2 times the promise, or twice in one node
-of a tree.
+:class:`PersonRegistry` measures only rows with a stored keyed hash, because only all of a person's rows together have a
+bound: rows sent separately would cost sqrt 2 times the promise, or twice in one node of a tree.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """The records of a stream as indexed rows, built from the chain as each change is written.
 
-A seal holds the chain's length and SQLite's schema count. Triggers break it whenever another program writes to a row of
-the index, or outside the chain. Under a broken seal, and at every ``open``, the chain is folded again and compared.
-Until then, bytes written behind SQLite's back go unnoticed.
+Triggers break a seal whenever another program writes to these rows. Under a broken seal, and at every ``open``, the
+chain is folded again and compared. Until then, bytes written behind SQLite's back go unnoticed.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The changes of a stream's records, in the ledger's own file and in one transaction with its records.
 
-The log holds each change's SHA-256 of its rows in a table of this file, so the ledger detects an edit or an older copy.
-Records are identified by keyed hashes; no moments are stored.
+The log holds each change's SHA-256, so the ledger detects an edit or an older copy. Records are identified by keyed
+hashes; no moments are stored.
 """
 
 from __future__ import annotations

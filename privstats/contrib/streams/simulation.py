@@ -1,6 +1,6 @@
 """A stream in one process, epoch by epoch, over the real machines, messages and noise.
 
-It tracks each client's unsent sums by level; a client that vanished before sending sends them next time.
+A client that vanished before sending sends its changes next time.
 """
 
 from __future__ import annotations

@@ -1,12 +1,11 @@
 """Streams: records that enter and leave over the epochs, released every epoch under one promise.
 
-A stream's nodes hold *different* records, so all together cost as little as one release (docs/streams.md), while
-records stay disjoint. The spend records who enforces this (``Spent.apart``): the party's ``RecordRegistry`` or the
-parties of a server that sees sums; ``mark_started`` refuses other callers.
+A stream's nodes hold *different* records, so all together cost as little as one release (docs/streams.md). The spend
+records who keeps records disjoint (``Spent.apart``): the party's ``RecordRegistry`` or the parties of a server that
+sees sums; ``mark_started`` refuses other callers.
 
-Under correlated noise a central server weighs exact sums in the ring and adds noise there, before the lift. Stored
-noise is bound to the sums it hides: bound to the epoch's number alone, it would let a copy of the folder reveal one
-party's exact sums.
+Under correlated noise a central server weighs exact sums in the ring and adds noise there. Stored noise is bound to the
+sums it hides: bound to the epoch's number alone, it would let a copy of the folder reveal one party's exact sums.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""The axes of a study, their points, and the plan at each point.
-
-A plan that cannot meet its promise at some point is refused before anything is measured.
-"""
+"""The axes of a study, their points, and the plan at each point, all checked before anything is measured."""
 
 from __future__ import annotations
 
@@ -73,7 +70,7 @@ class Axes:
         clip_norm: clip norms.
         dimension: features after a public random projection before the plan's other maps.
         statistics: letters of a class schema, such as ``"NAB"``.
-        epsilon: budgets; all but ``head`` are crossed with each other.
+        epsilon: budgets; all axes are crossed.
         records_per_client: for the client unit, if the plan has no such limit; surplus records are excluded at random.
 
     Example:
@@ -122,7 +119,7 @@ class Axes:
         )
 
     def points(self, plan: Plan, deal: Partition) -> Iterator[Point]:
-        """Yield every promise over a partition, from none to strong privacy."""
+        """Yield every promise over a partition: no noise first, then weak to strong privacy."""
         privacy = plan.privacy
         if not isinstance(privacy, Privacy):
             raise PlanError(

@@ -1,7 +1,7 @@
 """One trial of a study: partition the records, measure them once, and score every head at every promise.
 
 Masks are omitted, because they cancel to the last bit. A study charges no ledger, so use only data that you may look
-at. Baselines are scikit-learn's models on the pooled rows, without privacy.
+at.
 """
 
 from __future__ import annotations

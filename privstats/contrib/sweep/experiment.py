@@ -1,6 +1,6 @@
 """A study: heads over axes of plans, with repeated noise, in several processes, with a checkpoint file.
 
-The same seed yields identical bytes, whatever the number of processes and interruptions.
+One seed yields identical bytes, whatever the interruptions.
 """
 
 from __future__ import annotations

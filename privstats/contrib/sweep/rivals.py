@@ -1,7 +1,7 @@
 """Rivals of a sweep's heads, trained on all records in one place.
 
-A rival must meet the plan's own promise, refuse a plan whose promise it cannot meet, and choose nothing by the records:
-no epsilon counts such tuning. Packages announce rivals under ``privstats.rivals``; the library has none.
+A rival must meet the plan's own promise and choose nothing by the records: no epsilon counts such tuning. Packages
+announce rivals under ``privstats.rivals``; the library has none.
 """
 
 from __future__ import annotations

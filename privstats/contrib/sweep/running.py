@@ -1,4 +1,4 @@
-"""Carry out ``privstats sweep``: score heads over axes, show the scores, write tables, pictures and a page."""
+"""Carry out ``privstats sweep``, and write tables, pictures and a page."""
 
 from __future__ import annotations
 
