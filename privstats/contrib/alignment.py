@@ -36,12 +36,12 @@ _STEPS = get_args(Step)
 class Alignment(Planned):
     """A first sum of ``(n, sum x, n Sigma)`` and T rounds, each at the reference computed from earlier sums.
 
-    Without noise all sums are over the *same* clients: a vanished client ends the alignment at the reference reached so
-    far. Under a promise a round without a sum only advances the count.
+    Without noise all sums are over the *same* clients: a vanished client ends the alignment. Under a promise a round
+    without a sum only advances the count.
 
-    Use it for clients that each hold one domain, with different label mixes, judged on the complete domain. Judged on
-    the client's own mix it costs accuracy (use ``WithinSchema`` and ``heads.Personal``); with several clients a domain
-    it gains next to nothing (docs/alignment.md).
+    Use it for clients that each hold one domain, with different label mixes, judged on the complete domain
+    (docs/alignment.md). Judged on the client's own mix it costs accuracy; use ``WithinSchema`` and ``heads.Personal``
+    there.
 
     Guarantee:
         With a ``Privacy`` of unit client and a ``client_clip``, all T + 1 sums together are mu-GDP with :attr:`mu`, for
@@ -87,11 +87,8 @@ class Alignment(Planned):
         """Return the course whose sums together meet a plan's promise.
 
         Args:
-            whole: the first sum's plan, whose promise all sums share in equal parts of mu^2.
+            whole: the first sum's plan; all sums share its promise in equal parts of mu^2.
             step: as for the class.
-
-        Raises:
-            PlanError: as for the class.
         """
         schema = _require_first(whole)
         if isinstance(whole.privacy, NoPrivacy):
@@ -106,7 +103,7 @@ class Alignment(Planned):
 
     @cached_property
     def template(self) -> Plan:
-        """A round's plan, at a reference and over placeholder clients."""
+        """A round's plan, with placeholder reference and clients."""
         anybody = tuple(range(self.first.cohort.clients)) if self._bare else None
         schema = replace(self.schema, reference=True, among=anybody)
         return replace(self.first, schema=schema, published=PLACEHOLDER)
@@ -123,7 +120,7 @@ class Alignment(Planned):
         """Return round ``len(releases)``'s plan; None after T rounds, or after a missing sum without noise.
 
         Raises:
-            PlanError: releases of other plans, or, without noise, over other clients than the first.
+            PlanError: releases of other plans, or, without noise, over other clients.
         """
         if not releases:
             return self.first
@@ -139,7 +136,6 @@ class Alignment(Planned):
 
         Raises:
             ReleaseError: the first sum is missing.
-            PlanError: as for :meth:`next`.
         """
         if not releases or releases[0] is None:
             raise ReleaseError("an alignment has a reference once its first sum is released; this one was not")
@@ -162,7 +158,6 @@ class Alignment(Planned):
         return reference
 
     def _admitted(self, matrix: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the nearest symmetric matrix with eigenvalues from 0 to R^2."""
         values, vectors = np.linalg.eigh((matrix + matrix.T) / 2)
         inside: NDArray[np.float64] = (vectors * np.clip(values, 0.0, self.schema.clip_norm**2)) @ vectors.T
         return (inside + inside.T) / 2  # to the last bit, as clients require
@@ -228,8 +223,8 @@ class Reference:
     def local(self, transform: Transport, X: Any) -> Transport:
         """Return one client's transform, from its own Gaussian to the reference.
 
-        It equals the plan's, so that ``replace(plan.schema, transform=(local,))`` measures under the plan's schema. Its
-        derived values stay in memory and are never saved.
+        It equals the plan's, so ``replace(plan.schema, transform=(local,))`` measures under the plan's schema. Its
+        derived values stay in memory.
 
         Args:
             transform: of the second plan.
@@ -308,8 +303,8 @@ def transport(source: Array, target: Array) -> Array:
 def distance(one: Array, other: Array) -> float:
     """Return the Wasserstein-2 distance between two centred Gaussians, ``||S^1/2 - T^1/2 U||`` in the Frobenius norm.
 
-    U is the polar factor of ``T^1/2 S^1/2`` (Bhatia, Jain, Lim 2019, theorem 1). A rounding error eps stays eps at
-    small distances; in the trace form it grows to sqrt(eps).
+    U is the polar factor of ``T^1/2 S^1/2`` (Bhatia, Jain, Lim 2019, theorem 1). A rounding error eps stays eps, not
+    sqrt(eps), at small distances.
 
     Example:
         >>> from privstats.contrib import alignment

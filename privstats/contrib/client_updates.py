@@ -36,7 +36,7 @@ class ClientUpdates:
     """Noise on one client's updates in several rounds, under one promise for the client.
 
     Every round costs mu = mu(epsilon, delta) / sqrt(rounds). The noise is *local*: each client adds all of it, no other
-    party is trusted, and the mean of n updates has 1 / sqrt(n) of one client's noise in every entry.
+    party is trusted, and the mean of n updates has 1 / sqrt(n) of it in every entry.
 
     Guarantee:
         Unit one client with all its records, adjacency replace-one: its data may be exchanged for any other, also for
@@ -54,7 +54,7 @@ class ClientUpdates:
         rounds: the number of rounds that share it.
 
     Raises:
-        PlanError: a value out of range, or rounds whose budget leaves nothing but noise.
+        PlanError: a value out of range, or rounds of noise alone.
 
     Example:
         >>> from privstats.contrib.client_updates import ClientUpdates
@@ -129,14 +129,14 @@ class ClientUpdates:
     ) -> dict[str, NDArray[np.float32]]:
         """Charge the ledger, then return the update clipped, rounded and with noise: the only form that may leave.
 
-        Each call is a separate round and costs its price, even for a repeated update.
+        Each call is a separate round and costs its price.
 
         Args:
             update: arrays by name, of :attr:`shapes`; one with NaN or infinity counts as zeros.
             ledger: the client's own.
             account: one with unit ``"client"`` and adjacency ``"replace-one"``.
-            rng: None samples from the system; a reproducible one is for tests.
-            allow_reproducible: accept a reproducible ``rng``.
+            rng: None samples from the system.
+            allow_reproducible: accept a reproducible ``rng``, for tests.
 
         Returns:
             float32 arrays by name.

@@ -32,8 +32,7 @@ class Algorithm:
 
     Attributes:
         name: as its standard has it.
-        primitive: its kind, in CycloneDX's terms.
-        functions: its uses, in CycloneDX's terms.
+        primitive, functions: its kind and uses, in CycloneDX's terms.
         bits: security against a computer of today, or None.
         category: NIST's, against a quantum computer; 0 where it breaks, or None.
         use: purpose, as a phrase.

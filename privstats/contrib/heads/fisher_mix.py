@@ -26,18 +26,17 @@ class FisherMix(ClassHead):
     """Linear softmax head on class-conditional Gaussian samples (GH-OFL section 3.3), solved to convergence.
 
     Args:
-        dimension: of the Fisher subspace: ``"auto"`` is C - 1; an integer; a share of the energy. More than C - 1 adds
-            directions in which class covariances differ.
+        dimension: of the Fisher subspace: ``"auto"`` (C - 1), an integer, or a share of the energy. More than C - 1
+            adds directions in which class covariances differ.
         per_class: samples per class; ``"auto"`` is 20,000 in all and at least 400 each.
         dispersion: tau, the factor on every standard deviation; ``"auto"`` widens classes that hardly overlap.
         pooled_weight: as in ``RDA``.
         shrinkage, priors: as in ``QDA``.
         weight_decay: L2 penalty that bounds the weights on separable samples.
-        max_rounds, patience: rounds of ten L-BFGS iterations, and the limit without a lower loss on held-out synthetic
-            samples.
+        max_rounds, patience: rounds of ten L-BFGS iterations, in all and without a lower loss on held-out samples.
         random_state: seed of the samples.
         device: ``"cpu"``, ``"cuda"`` or ``"auto"``.
-        progress: show a progress bar at once; else a terminal has one after two seconds.
+        progress: show a progress bar at once, not after two seconds.
 
     Attributes:
         coef_, intercept_: the linear rule on features, ``(C, d)`` and ``(C,)``.

@@ -33,9 +33,8 @@ class PartyDiscriminant(ClassHead):
     """``argmax_c W_c . (x - m)``: W is the released sum of one direction of each party, m the mean of a site's rows.
 
     With ``PartyRounds`` W is the sum of both releases. m removes the rows' common offset, which W alone would read as a
-    preference for some classes. With a site's rows, each direction retains the share of W that the site's second moment
-    and the noise level make likely (``heads.estimates.site``), worth up to 18 points (docs/papers_and_peers.md).
-    Probabilities are not calibrated.
+    preference. With a site's rows, each direction retains the likely share of W (``heads.estimates.site``), worth up to
+    18 points (docs/papers_and_peers.md). Probabilities are not calibrated.
 
     Attributes:
         center_: m, ``(d,)``; zeros without ``X_site``.
@@ -59,8 +58,8 @@ class PartyDiscriminant(ClassHead):
         """Fit on local records as one party's, without clip or noise; m is their mean.
 
         Args:
-            X: features, shape ``(n, d)``, array-like or a table; at least one record.
-            y: labels, shape ``(n,)``, of any type; or their column's name in a table X.
+            X: features, shape ``(n, d)``, array-like or a table.
+            y: labels, shape ``(n,)``; or their column's name in a table X.
         """
         X, y = validate_data(self, *local(X, y), dtype=np.float64)
         check_classification_targets(y)
@@ -86,7 +85,7 @@ class PartyDiscriminant(ClassHead):
             X_site: unlabelled rows of the site that will use the head, as for ``predict``. **No promise covers them**:
                 the head holds their mean and directions, so ``provenance_`` states that it must stay at that site. A
                 hundred rows yield most of the gain.
-            public: refused; the head reads no class means.
+            public: refused.
 
         Guarantee:
             Without ``X_site`` post-processing of the release, which costs no privacy. With it the release's promise
@@ -95,8 +94,7 @@ class PartyDiscriminant(ClassHead):
         Raises:
             ReleaseError: a release of another kind, two of different courses, or a nonfinite result.
             HeadError: not a release, or ``public`` is passed.
-            DataError: ``labels`` does not name every class once, ``X_site`` is no finite matrix of such rows, or a list
-                holds no release, or more than two.
+            DataError: invalid ``labels`` or ``X_site``, or not one or two releases in a list.
         """
         check_parameters(self, self.bounds)
         self._check_public(public)
@@ -165,10 +163,10 @@ def site_weights(weights: Array, sigma: float, centred: Array) -> Array:
 
     With S = Q diag(l) Q' the rows' second moment, the signal in direction j has variance t l_j, with t the most likely
     number. Direction j retains its posterior mean, the share ``t l_j / (t l_j + sigma^2)``, and is whitened by
-    ``l_j^-1/4``, because parties that stop early whiten too little (docs/papers_and_peers.md).
+    ``l_j^-1/4``.
 
     Args:
-        weights: ``(C, d)``; the part that all classes share is removed.
+        weights: ``(C, d)``; their mean over classes is removed.
         sigma: noise standard deviation of an entry; 0 only whitens.
         centred: rows of the site less their mean, ``(n, d)``; with few rows eigenvalues are pulled together.
     """

@@ -47,7 +47,7 @@ def draw(means: Array, values: Array, vectors: Array, per_class: int, dispersion
         values, vectors: eigenvalues ``(C, d)`` and eigenvectors ``(C, d, d)``.
         per_class: samples of each class.
         dispersion: tau of GH-OFL section 3.3.
-        seed: of numpy's PCG64; these samples are model fitting, not privacy.
+        seed: of numpy's PCG64.
     """
     rng = np.random.Generator(np.random.PCG64(seed))
     C, d = means.shape
@@ -67,7 +67,7 @@ class World:
         centres: class means as features, ``(C, d)``.
         means: whitened means, ``(C, d)``.
         covariances: class covariances; ``covariances.basis`` whitens features.
-        directions: orthonormal, ``(d, k)``; from whitened coordinates to the subspace.
+        directions: whitened coordinates to subspace, orthonormal, ``(d, k)``.
         prior: log priors, ``(C,)``.
         origin: subtracted from features first, ``(d,)``.
     """
@@ -86,13 +86,10 @@ class World:
         """Build the world of some evidence.
 
         Args:
-            evidence: with S, B or D; see ``class_covariances``.
+            evidence: with S, B or D.
             dimension: of the subspace, not None; more than C - 1 adds directions in which class covariances differ.
             pooled_weight, shrinkage: as in ``class_covariances``.
             priors: as in ``log_priors``.
-
-        Raises:
-            HeadError: more dimensions than features, or priors of another number of classes.
         """
         check_dimension("dimension", dimension, evidence.features)
         n = denoise.counts(evidence.N, evidence.noise("N"))
@@ -126,10 +123,7 @@ class World:
         return draw(self.means, self.covariances.values, self.covariances.vectors, per_class, dispersion, seed)
 
     def dispersion(self, wanted: Literal["auto"] | float, seed: int) -> float:
-        """Return tau; ``"auto"`` is the smallest at which classes overlap enough to show a boundary.
-
-        Enough overlap means that the nearest mean is right for at most 90 % of samples.
-        """
+        """Return tau; ``"auto"`` is the smallest at which the nearest mean is right for at most 90 % of samples."""
         if wanted != "auto":
             return float(wanted)
         low = self.low_means
@@ -146,9 +140,9 @@ class Convergence:
     """The end of a fit.
 
     Attributes:
-        rounds: rounds of ten L-BFGS iterations.
+        rounds: of ten L-BFGS iterations.
         loss: minimum validation loss.
-        converged: whether the validation loss stopped falling before the rounds ran out.
+        converged: the validation loss stopped falling in time.
     """
 
     rounds: int

@@ -40,7 +40,7 @@ class Reply:
 
     @property
     def retry(self) -> bool:
-        """Whether the answer allows a retry of the same request."""
+        """Whether the same request may succeed later."""
         return bool(self._problem.get("retry", self.status in (429, 502, 503, 504)))
 
     @property
@@ -60,7 +60,7 @@ class Reply:
 
 
 class Dial:
-    """A connection to one address, closed at the end of a ``with`` block.
+    """A connection to one address.
 
     Args:
         address: ``https://HOST[:PORT]``.

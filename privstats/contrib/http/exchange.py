@@ -28,7 +28,7 @@ _TYPE = "urn:privstats:http:"
 
 
 class Gone(Exception):  # noqa: N818 - the end of a connection, and no answer can be sent
-    """The client has gone in the middle of its request."""
+    """The client has gone during its request."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Request:
         headers: last value by lower-case name.
         address: the client's, as the server knows it.
         chunks: returns the body's next piece, empty at its end.
-        proved: called with the known key that signed this request.
+        proved: called with the known key that signed it.
     """
 
     method: str
@@ -106,7 +106,7 @@ class Answer:
 
 
 def problem(code: str, **members: str) -> Answer:
-    """Return the answer that carries a problem's document."""
+    """Return the answer that carries a problem."""
     row = CODES[code]
     after = {} if row.after is None else {"retry-after": str(row.after)}
     return Answer(row.status, problem_of(code, **members), MEDIA, after, code)

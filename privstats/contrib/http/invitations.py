@@ -29,7 +29,7 @@ _FRAGMENT = re.compile(r"(\d{1,10})\.([A-Z2-7]{26})\.([A-Z2-7]{4})", re.ASCII)
 
 
 def draw_code(entropy: Entropy = os.urandom) -> bytes:
-    """Generate a code of 16 bytes. Its holder can answer for that person, once a run, and read nothing.
+    """Generate a code of 16 bytes, whose holder can answer for that person, once a run, and read nothing.
 
     Example:
         >>> from privstats.contrib.http.invitations import draw_code
@@ -97,13 +97,10 @@ class Invitation:
         return identity_of(self.code)
 
     def link(self, page: str) -> str:
-        """Return the address to send. A browser omits the text after ``#`` from every request and Referer.
+        """Return the address to send; a browser omits the text after ``#`` from every request and Referer.
 
         Args:
-            page: the page's address, without a fragment or a query.
-
-        Raises:
-            LocalProtocolError: no such https address (http on this machine alone).
+            page: an https address (http on this machine alone), without a fragment or a query.
 
         Example:
             >>> from privstats.contrib.http.invitations import Invitation
@@ -119,10 +116,10 @@ class Invitation:
 
     @classmethod
     def read(cls, text: str) -> Invitation:
-        """Return the invitation of a link, a fragment, or typed text; case, blanks and hyphens are ignored.
+        """Return the invitation of a link, a fragment, or typed text, ignoring case, blanks and hyphens.
 
         Raises:
-            LocalProtocolError: no invitation, or a wrong letter; the error shows nothing of the text.
+            LocalProtocolError: no invitation; the error shows nothing of the text.
 
         Example:
             >>> from privstats.contrib.http.invitations import Invitation
@@ -149,8 +146,7 @@ class Invitation:
 def study_of(run: bytes, plan: bytes, roster: bytes) -> str:
     """Return the page's digest: SHA-256, in hex, over the run's name and the digests of plan and roster.
 
-    It pins the panel and every number of the promise, so no link and no leader can show one person another plan, panel
-    or roster.
+    It pins them, so no link and no leader can show one person another plan, panel or roster.
 
     Args:
         run: the roster's run, 1 to 255 bytes.

@@ -48,7 +48,7 @@ class Page:
 
 
 def page_of(leader: str, run: str, study: str, key_agreement: str = CLASSICAL) -> Page:
-    """Return one study's page, which names leader, run and study.
+    """Return one study's page.
 
     Args:
         leader: the leader's address, https; http on this machine alone.

@@ -35,12 +35,12 @@ _GROUP = 4
 
 @dataclass(frozen=True)
 class Run:
-    """Files of one run, as the registrar wrote them.
+    """Files of one run.
 
     Attributes:
         folder: ``page`` and one folder per party, to which each owner adds ``identity.pem``.
         roster: of the run.
-        study: the page's digest, 64 hex digits: print it where people can compare it.
+        study: the page's digest, 64 hex digits, for people to compare.
         number: from 1 to the plan's ``most_runs``.
     """
 
@@ -62,7 +62,6 @@ def write_study(folder: str | os.PathLike[str], plan: Plan, settings: Settings, 
     Raises:
         PlanError: the plan has no ``[devices]``.
         LocalProtocolError: the page is the leader's, or not among the origins.
-        PrivstatsError: the folder exists, or cannot be written.
 
     Example:
         >>> from datetime import UTC, datetime

@@ -139,10 +139,6 @@ def serve(
 
     Returns:
         The exit code: 0, or 1 where the journal could not be written.
-
-    Raises:
-        LedgerError: the leader's account cannot pay.
-        PrivstatsError: another process leads, an address cannot be used, or the disk has too little room.
     """
     files = raise_open_files()
     room = _Room(run)

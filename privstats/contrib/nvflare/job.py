@@ -75,7 +75,7 @@ def unpack(shareable: Shareable, sender: str, most: int = MOST_BYTES) -> tuple[s
 
     Args:
         shareable: the received task or result.
-        sender: the sender, for the error.
+        sender: for the error.
         most: maximum number of bytes.
 
     Raises:

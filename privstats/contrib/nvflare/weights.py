@@ -28,19 +28,17 @@ class PrivateWeights(Filter):
     """Clips a site's weights to a public norm and adds all the noise that the promise needs, before they leave.
 
     The noise is *local*: no other party is trusted, and a mean over n sites has the noise of one divided by sqrt(n).
-    Weights are clipped around zero, so let sites send differences (``params_transfer_type="DIFF"``).
+    Weights are clipped around zero, so send differences (``params_transfer_type="DIFF"``).
 
     The site's ledger, ``ledger`` in the folder that ``PRIVSTATS_HOME`` names (in a simulator, below
-    ``PRIVSTATS_PARTIES``), has an account per client under replace-one. It is charged for every result. A result beyond
-    its cap stays here, and the server gets FLARE's ``TASK_RESULT_FILTER_ERROR``.
+    ``PRIVSTATS_PARTIES``), is charged for every result. A result beyond its cap stays here, and the server gets FLARE's
+    ``TASK_RESULT_FILTER_ERROR``.
 
-    Only arrays leave: metrics, numbers of steps (so every site weighs the same) and all else are dropped. A result that
-    is no DXO of weights is refused, so name the tasks that train. Data that a script streams to the server
-    (``SummaryWriter``) pass no filter.
+    Only arrays leave, so every site weighs the same. A result that is no DXO of weights is refused, so name the tasks
+    that train. Data that a script streams to the server (``SummaryWriter``) pass no filter.
 
     Not protected, and charged to no account: the fact that a task failed. A script with a failure that depends on its
-    records reveals a bit about them per round. No filter can hide it: FLARE passes an executor's exception, and its
-    absence, around every filter.
+    records reveals a bit about them per round; no filter can hide it.
 
     Guarantee:
         That of :class:`~privstats.contrib.client_updates.ClientUpdates`: unit one client, replace-one, for all results
@@ -51,7 +49,7 @@ class PrivateWeights(Filter):
         clip_norm: the maximum norm over all arrays; public.
         epsilon, delta: the promise of all rounds together.
         rounds: the number of rounds that share it.
-        account: the ledger's account.
+        account: the ledger's, per client under replace-one.
 
     Raises:
         PlanError: a value out of range.

@@ -41,13 +41,12 @@ def offset(residuals: Array, pull: float) -> Array:
 class Adapter:
     """The linear map toward the class means, for every pull at once.
 
-    ``P = (Z'Z + l I)^-1 (Z'T + l I)`` (FedCGS eq. 12 without its task loss, on frozen features) is ``I + V diag(s /
-    (s^2 + l)) U' (T - Z)`` for ``Z = U diag(s) V'``.
+    ``P = (Z'Z + l I)^-1 (Z'T + l I)`` (FedCGS eq. 12 without its task loss) is ``I + V diag(s / (s^2 + l)) U' (T - Z)``
+    for ``Z = U diag(s) V'``.
 
     Attributes:
         centre: fixed point of the map, ``(d,)``.
-        inward: V, ``(d, r)``.
-        values: s, ``(r,)``.
+        inward, values: V, ``(d, r)``, and s, ``(r,)``.
         outward: U' (T - Z), ``(r, d)``.
     """
 
@@ -72,9 +71,7 @@ class Adapter:
         return np.eye(len(self.centre)) + (self.inward * self._gains(pull)) @ self.outward
 
     def _gains(self, pull: float) -> Array:
-        """Return ``s / (s^2 + l)``; l is ``pull`` times the mean eigenvalue of Z'Z, so that 1 halves an average
-        direction.
-        """
+        """Let l be ``pull`` times the mean eigenvalue of Z'Z, so that 1 halves an average direction."""
         ridge = pull * float(np.square(self.values).sum()) / len(self.centre)
         bottom = np.square(self.values) + ridge
         return np.where(bottom > 0, self.values / np.where(bottom > 0, bottom, 1.0), 0.0)
@@ -85,8 +82,8 @@ class TrainedAdapter:
     """The linear map that minimises all of FedCGS eq. 12.
 
     P minimises the mean of ``-log softmax(W f(x) + b)_y + lambda |f(x) - m_y|^2 / s^2`` plus ``lambda pull |P - I|^2``,
-    with ``f(x) = c + (x - c) P`` and s^2 the mean square of the entries of ``x - c``. The problem is convex, and the
-    columns of the best P - I are in the span of the rows.
+    with ``f(x) = c + (x - c) P`` and s^2 the mean square of the entries of ``x - c``. The problem is convex; the
+    columns of the best P - I are in the rows' span.
 
     Attributes:
         start: the closed form on the same rows.
@@ -115,7 +112,7 @@ class TrainedAdapter:
         return moved
 
     def matrix(self, pull: float) -> Array:
-        """Return P at one pull, ``(d, d)``, by L-BFGS from the closed form."""
+        """Return P at one pull, ``(d, d)``, by L-BFGS."""
         if math.isinf(pull) or not self.start.values.any():
             return np.eye(len(self.centre))
         inward = self.start.inward
@@ -133,7 +130,7 @@ class TrainedAdapter:
         return inner
 
     def _loss(self, flat: Array, pull: float) -> tuple[float, Array]:
-        """Return eq. 12 and its gradient at ``P = I + inward M``, M flattened."""
+        """Return eq. 12 and its gradient at ``P = I + inward M``."""
         inner = self._inner
         M, n = flat.reshape(inner.shape[1], -1), len(self.rows)
         square = float(np.square(self.start.values).sum()) / (n * len(self.centre))
@@ -153,13 +150,12 @@ def choose_pull(
 ) -> float:
     """Return the strongest of :data:`PULLS` that folds cannot distinguish from the best.
 
-    Five folds are stratified by class, without randomness. A weaker pull must beat a stronger one by more than one
-    standard error of the paired difference.
+    Five folds are stratified, without randomness. A weaker pull must win by more than one standard error of the paired
+    difference.
 
     Args:
         index: class of every record, ``(n,)``.
-        judge: function of training and held-out indices that returns each held-out label's log-probability, one array
-            per pull.
+        judge: function of training and held-out indices to each held-out label's log-probability, one array per pull.
     """
     folds = min(_FOLDS, len(index))
     if folds < 2:

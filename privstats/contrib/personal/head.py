@@ -49,8 +49,7 @@ class Personal(Classifier):
     """A release's head, adapted to one client with that client's records.
 
     ``prior`` helps clients with different label mixes on their own data; ``adapter`` and ``offset`` help across
-    domains, ``offset`` always with a release of within-client moments. On all clients' data ``prior`` hurts, and
-    ``offset`` may cost a point (docs/alignment.md).
+    domains. On all clients' data ``prior`` hurts (docs/alignment.md).
 
     Guarantee:
         None, on purpose. The release inside is as private as its plan states. The prior is the exact counts of the
@@ -58,19 +57,19 @@ class Personal(Classifier):
         anyone but the client are outside every promise. Nothing is sent.
 
     Args:
-        head: a head fitted on a release; it is not changed.
-        prior: replace the head's class weights with the client's label shares, Laplace's ``(n_c + 1) / (n + C)``.
+        head: fitted on a release; not changed.
+        prior: weigh classes by the client's label shares, Laplace's ``(n_c + 1) / (n + C)``.
         offset: subtract ``sum(x - m_y) / (n + lambda)``, the client's shift that its labels do not explain; m are the
             release's class means.
         adapter: ``"linear"`` maps rows toward the class means in closed form (FedCGS eq. 12 without its task loss);
-            ``"trained"`` minimises all of eq. 12, for heads with linear scores; ``"none"`` maps nothing.
+            ``"trained"`` minimises all of eq. 12, for heads with linear scores; or ``"none"``.
         attraction: lambda of eq. 12, for ``"trained"`` alone: weight of the distance to the class means relative to the
             cross entropy.
-        pull: how strongly offset and adapter are pulled back to the release: a number (1 halves them), or ``"cv"``:
-            five folds choose for each, and the release stays unless a change is proved better.
+        pull: strength with which the release pulls offset and adapter back: a number (1 halves them), or ``"cv"``: five
+            folds choose, and the release stays unless a change is proved better.
 
     Attributes:
-        classes_: labels, ``(C,)``, those of ``head``.
+        classes_: labels, ``(C,)``.
         log_ratio_: added to the log-probabilities of ``head``, ``(C,)``.
         shift_: the offset, ``(d,)``, or None.
         centre_, matrix_: the adapter is ``centre + (x - centre) matrix``, ``(d,)`` and ``(d, d)``, or None.
@@ -129,7 +128,7 @@ class Personal(Classifier):
 
     @property
     def feature_names_in_(self) -> NDArray[Any]:
-        """Names of the features, where the head inside has them."""
+        """Feature names of the head inside, if any."""
         names: NDArray[Any] = self._known("feature_names_in_")
         return names
 
@@ -141,7 +140,7 @@ class Personal(Classifier):
         """Fit the client's part on the client's records.
 
         Args:
-            X: features, shape ``(n, inputs)``, as for ``head.predict``; at least one record.
+            X: features, shape ``(n, inputs)``, as for ``head.predict``.
             y: labels, ``(n,)``, from ``head.classes_``.
 
         Raises:
@@ -198,11 +197,7 @@ class Personal(Classifier):
 
     @classmethod
     def load(cls, path: PathLike, signed_by: Verifier | None = None) -> Self:
-        """Read a personal head that :meth:`save` wrote.
-
-        Raises:
-            HeadError: no such file, a corrupt, foreign-version or wrongly signed one, or ``signed_by`` is no key.
-        """
+        """Read a personal head that :meth:`save` wrote; raises ``HeadError``."""
         return FORMAT.read(path, signed_by)
 
     def _scores(self, X: Any) -> Array:
@@ -264,7 +259,7 @@ def with_local_transform(head: ClassHead, own: Transform) -> ClassHead:
         own: the client's, from ``reference.local(transport, X)``.
 
     Raises:
-        HeadError: the head is not fitted, or its preprocessing has no such map.
+        HeadError: the head is not fitted, or has no such map.
 
     Example:
         >>> from dataclasses import replace

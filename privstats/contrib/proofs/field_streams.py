@@ -25,8 +25,8 @@ class FieldStreams:
     Args:
         group: of the summed vectors.
         statement: proved by every report.
-        helpers: the number of helpers.
-        context: the context of the run.
+        helpers: their number.
+        context: of the run.
 
     Guarantee: any set of members that lacks one of a report's shares sees a uniform vector, and learns nothing about an
     honest report from its proof's answers, for any query (docs/proofs.md).

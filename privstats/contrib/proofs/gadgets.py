@@ -73,7 +73,7 @@ def _coins(signs: bytes, entries: int, where: slice) -> NDArray[np.float64]:
 
 
 def combined_signs(signs: bytes, entries: int, weights: Field) -> Field:
-    """Return sum_l weights_l Z_l, each tested entry's coefficient in a combination of the tests."""
+    """Return sum_l weights_l Z_l, each tested entry's coefficient."""
     tables = _tables(weights)
     table = np.frombuffer(signs, np.uint8).reshape(2 * entries, _HALF)
     sums = np.zeros(2 * entries, np.uint64)
@@ -137,7 +137,7 @@ class Bits:
         return bool((sums == mul(quotients, np.full(3, _zero(self.count, point), np.uint64))).all())
 
     def rows_of(self, number: int, width: int) -> NDArray[np.uint64]:
-        """Return a number's low ``width`` bits, lowest first, in rows."""
+        """Return a number's low ``width`` bits, lowest first."""
         rows = -(-width // self.count)
         bits = [(number >> k) & 1 if k < width else 0 for k in range(rows * self.count)]
         return np.array(bits, np.uint64).reshape(rows, self.count)

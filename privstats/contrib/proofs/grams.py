@@ -78,7 +78,7 @@ def diagonal(rows: int) -> Indices:
 
 
 def rectangle(size: int) -> tuple[int, int]:
-    """Return rows and columns for ``size`` entries, balancing row-long answers and M's entries."""
+    """Return rows and columns for ``size`` entries, for short answers and a small M."""
     rows = max(1, round((4 * size) ** (1 / 3)))
     return rows, -(-size // rows)
 
@@ -154,7 +154,7 @@ def _sorted(keys: Indices) -> tuple[Indices, Indices]:
 
 @dataclass(frozen=True, eq=False)
 class Factor(Gram):
-    """A triangular factor L; L L' has the lower entries ``product_of``, linear in x and w, so none is sent."""
+    """A triangular factor L; L L' has the lower entries ``product_of``, and none is sent."""
 
     name: str
     pattern: Pattern
@@ -199,16 +199,14 @@ def _doubled(values: Field, where: NDArray[np.bool_]) -> Field:
 def candidates(
     blocks: Whole, places: NDArray[np.bool_], coins: Callable[[int, int], Field]
 ) -> Iterator[tuple[Integers, Integers]]:
-    """Yield factors and remainders: L rounded to nearest first, then up or down at random, without bias.
+    """Yield L and E = T - L L', int64, ``(blocks, width, width)``, at most 81 times: L rounded to nearest first, then
+    up or down at random, without bias.
 
     Args:
         blocks: symmetric integer blocks, ``(blocks, width, width)``; all partial sums of their factors' products must
             be below 2**53.
         places: where a factor may be nonzero, ``(width, width)``.
         coins: uniform elements for the k-th random rounding.
-
-    Yields:
-        L and E = T - L L', int64, ``(blocks, width, width)``, at most 81 times.
     """
     factor = np.where(places, _factor(blocks), 0.0)
     yield _held(blocks, np.rint(factor))

@@ -36,7 +36,7 @@ _NOTHING: Indices = np.zeros(0, np.intp)
 
 @dataclass(frozen=True, eq=False)
 class Line:
-    """A linear form of T's sources: the sum of some minus the sum of others."""
+    """A linear form: the sum of some of T's sources minus that of others."""
 
     plus: Indices
     minus: Indices
@@ -55,8 +55,7 @@ class Moments(Statement):
         source: each pattern entry's index among x and the hidden entries.
         size: entries of x.
         hidden: unsent entries, part of the witness.
-        lines: linear forms of x and the hidden entries.
-        limits: the lines' slacks.
+        lines, limits: linear forms of x and the hidden entries, and their slacks.
         unit: 4**f.
         most_records: n.
         coarse: what a client's clip, toward zero, may add to E (squared) and to the cones' width.
@@ -86,7 +85,7 @@ class Moments(Statement):
 
     @property
     def cones(self) -> int:
-        """Number of classes whose mean must be proved in the ball; 0 where each class has its own block."""
+        """Number of classes whose mean must be proved in the ball."""
         return self.pattern.classes if self.pattern.classes > 1 else 0
 
     @property
@@ -148,14 +147,14 @@ class Moments(Statement):
         return w[self.entries : 2 * self.entries]
 
     def sources_of(self, x: Field, w: Field) -> Field:
-        """Return the values behind T's entries and the lines."""
+        """Return the sources of T's entries and the lines."""
         return np.concatenate([x, w[2 * self.entries :]]) if self.hidden else x
 
     def hidden_of(self, x: Integers) -> Integers:
         """Return the smallest hidden entries that make every block positive, plus an equation's diagonal addend.
 
-        They are C P^-1 C' below [P, C'], with P the sent block. For sums of records their traces meet every bound,
-        because the measured ones are no smaller.
+        They are C P^-1 C' below [P, C'], with P the sent block. Their traces meet every bound, because the measured
+        ones are no smaller.
         """
         out = np.zeros(self.hidden, np.int64)
         if not self.hidden:
@@ -199,7 +198,7 @@ class Moments(Statement):
         return self.factor_of(w)[self.cones : self.cones * (1 + self.pattern.features)]
 
     def witness(self, x: Integers, hidden: Integers, coins: Coins) -> Integers:
-        """Return L, E and the hidden entries, by Cholesky and rounding, checked in integers."""
+        """Return L, E and the hidden entries, checked in integers."""
         if x.shape != (self.size,) or hidden.shape != (self.hidden,):
             raise DataError(f"the statement is about {self.size} sums and {self.hidden} hidden entries")
         sources = np.concatenate([x, hidden])
@@ -289,7 +288,7 @@ def of_classes(
 
 
 def of_separate_classes(classes: int, features: int, grid_bits: int, most_records: int) -> Moments:
-    """Build the statement about N, A and S, with a block per class whose cone follows from its trace.
+    """Build the statement about N, A and S, with a block per class, whose cone follows from its trace.
 
     x is N, A, S's diagonals, then the rest of S.
     """
@@ -316,10 +315,8 @@ def of_separate_classes(classes: int, features: int, grid_bits: int, most_record
 
 @dataclass(frozen=True)
 class _Folds:
-    """Positions of a regression's sums on the wire, followed by the client's own Q.
-
-    x is G's diagonals, its strict upper triangles, h feature by feature, q; then Q, fold by fold its lower triangle row
-    by row.
+    """Positions on the wire: G's diagonals, its strict upper triangles, h feature by feature, q; then Q, fold
+    by fold its lower triangle row by row.
     """
 
     features: int
@@ -328,17 +325,14 @@ class _Folds:
 
     @property
     def across(self) -> int:
-        """Index at which h begins."""
         return self.folds * self.features * (self.features + 1) // 2
 
     @property
     def squares(self) -> int:
-        """Index at which q begins."""
         return self.across + self.folds * self.features * self.targets
 
     @property
     def size(self) -> int:
-        """Entries of x; Q begins here."""
         return self.squares + self.folds
 
     @property
@@ -366,8 +360,8 @@ class _Folds:
 def of_folds(features: int, targets: int, folds: int, grid_bits: int, most_records: int) -> Moments:
     """Build the statement about G, h and q per fold: [[G, h], [h', Q]], with the client's hidden Q of trace q.
 
-    n bounds tr G and q over all folds, and a record adds at most 4**f to each. With one fold these are n records; with
-    several, G may be of n records in some folds and q of n others in the rest.
+    n bounds tr G and q over all folds; a record adds at most 4**f to each. With several folds, G may be of n records in
+    some and q of n others in the rest.
     """
     unit, wire = 4**grid_bits, _Folds(features, targets, folds)
     mass = most_records * unit

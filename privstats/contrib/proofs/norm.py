@@ -28,7 +28,7 @@ class Norm(Statement):
     """One bound for every statistic, and a range for entries that count.
 
     Args:
-        sizes: entries of each statistic, in their order in x.
+        sizes: entries of each statistic, in order.
         mass: n 4**f, the norm of n records.
         shift: s.
         counters: indices of entries between 0 and n 4**f.
@@ -73,7 +73,9 @@ class Norm(Statement):
 
     @property
     def tolerance(self) -> int:
-        """|x| <= 2**s |y| + |e|, where |y| is proved to be at most mass / 2**s + sqrt(size) / 2, and |e| <= reach."""
+        """Bound on |x| - mass: |x| <= 2**s |y| + |e|, with |y| proved at most mass / 2**s + sqrt(size) / 2, and
+        |e| <= reach.
+        """
         return self.reach + (isqrt(max(self.sizes) << 2 * self.shift) >> 1) + (1 << self.shift)
 
     @cached_property
@@ -136,7 +138,7 @@ class Norm(Statement):
 
 
 def _squares(values: Integers) -> int:
-    """Return the sum of squares of integers below 2**50, by halves that do not overflow."""
+    """Split values below 2**50 into halves that do not overflow."""
     high, low = values >> 20, values & ((1 << 20) - 1)
     return (int(high @ high) << 40) + (int(high @ low) << 21) + int(low @ low)
 
@@ -148,9 +150,6 @@ def of_norms(sizes: Sequence[int], unit: int, most_records: int, counters: Seque
         sizes, counters: as in :class:`Norm`.
         unit: 4**f, the norm of one record's wire entries in every statistic.
         most_records: n.
-
-    Raises:
-        PlanError: no shift has room for that number of records.
     """
     mass = most_records * unit
     for shift in _SHIFTS:

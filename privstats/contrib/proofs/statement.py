@@ -34,7 +34,6 @@ class Gram(ABC):
     """A matrix X with the product X X' = M. X, and M where it is not sent, are linear in x and w.
 
     Attributes:
-        name: for people.
         rows, columns: of X.
         sent: the report has M's lower triangle, row by row.
     """

@@ -58,11 +58,11 @@ class PersonRows:
         Args:
             X, y: arrays, tensors, nested lists, or frames in memory, with columns reordered to the plan's.
             persons: an id for each row, as for ``measure``.
-            rule: pass ``registry.rule`` for persons who leave, or are sent again, if an earlier version read their ids
+            rule: ``registry.rule`` for persons who leave, or are sent again, if an earlier version read their ids
                 differently.
 
         Raises:
-            DataError: not one id and one label or target per row, or X or y are no arrays.
+            DataError: not one id and one label or target per row.
         """
         if isinstance(persons, str | bytes):
             raise DataError("persons must be an id for each row, got a text: give the column of ids")

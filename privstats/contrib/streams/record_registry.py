@@ -52,7 +52,7 @@ class Pending:
 class RecordRegistry:
     """One party's records in one run of a stream, opened with :meth:`open`.
 
-    A record is new, in or gone. It counts as sent once its masked vector is sent: a silent server may still have it.
+    A record counts as sent once its masked vector is sent: a silent server may have it.
 
     Args:
         stream: agreed on by all parties.
@@ -87,7 +87,7 @@ class RecordRegistry:
         """Return a run's registry, created on first use and verified against the chain.
 
         Raises:
-            LedgerError: edited rows, another course's entry, a wrong secret, or a refusal of the ledger.
+            LedgerError: edited rows, another course's entry, a wrong secret, or a refusal.
         """
         if not isinstance(secret, bytes) or len(secret) != SECRET_BYTES:
             raise LedgerError(
@@ -115,8 +115,7 @@ class RecordRegistry:
         """Add records to the stream from the next node on.
 
         Raises:
-            LedgerError: a record entered before, an id repeats or contains U+FFFD, or ``max_records_per_client`` is
-                exceeded. Nothing is written.
+            LedgerError: a record entered before, an unusable or repeated id, or too many records. Nothing is written.
         """
         ids = ids if isinstance(ids, str) else list(ids)
         keys = self._keys(ids)
@@ -167,8 +166,8 @@ class RecordRegistry:
         """Return the records that a node must add and subtract.
 
         Args:
-            node: the node's index in the stream.
-            ids: the party's records, and those that left but may not be subtracted at every level yet.
+            node: the node's index.
+            ids: the party's records, and those not yet subtracted at every level.
         """
         level = self._level(node)
         keys = record_keys(self.secret, ids)
@@ -231,7 +230,7 @@ class RecordRegistry:
             changes.end(node, "returned")
 
     def lose(self, node: int) -> None:
-        """Send a node's records again without proof; for streams with ``repeats``.
+        """Send a node's records again without proof, under ``repeats``.
 
         Raises:
             LedgerError: no repeats, or no outstanding upload of this node.
@@ -291,7 +290,7 @@ class RecordRegistry:
 
     @property
     def begun(self) -> tuple[int, ...]:
-        """Nodes that were begun and have sent nothing, for :meth:`withdraw`."""
+        """Begun nodes that have sent nothing."""
         return tuple(node for node, end in self._log.register().ends.items() if end == "taken")
 
     @property
@@ -362,7 +361,7 @@ class RegistryCharge(RoundCharge):
     """A node's mark and the records in its vector, in one transaction.
 
     Attributes:
-        registry, sends: the party's registry, and the records to send.
+        registry, sends: the registry, and the records to send.
 
     Example:
         >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=ps.Cohort(2, 2, 100), privacy=ps.NoPrivacy())
@@ -475,7 +474,7 @@ class PersonRegistry(RecordRegistry):
 
         Args:
             pending: the result of :meth:`pending`.
-            rows: all rows of its persons; other rows are ignored. For an earlier version's registry, pass
+            rows: all rows of its persons; others are ignored. For an earlier version's registry, pass
                 ``PersonRows.of(..., rule=registry.rule)``.
 
         Raises:

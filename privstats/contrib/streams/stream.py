@@ -92,14 +92,14 @@ class Stream(Planned):
             (an epoch; at the top of a tree, all epochs).
         epochs: T, at most 1024; a power of two for the tree.
         mechanism: ``"increments"`` releases each epoch's change, with noise that grows like sqrt(t) in the total;
-            ``"tree"`` releases dyadic sums too, in log2 T + 1 levels; ``"square-root"`` correlates the noise, with the
-            smallest noise in the total, in the central model only.
+            ``"tree"`` releases dyadic sums too, in log2 T + 1 levels; ``"square-root"`` has the smallest noise in the
+            total, in the central model only.
         deletions: records may leave again; costs up to sqrt 2 more noise.
         repeats: how often a record may be sent again at one level without proof that it was not counted.
         allow_disclosing_leavers: deletions without noise: comparing two totals shows a leaver exactly.
 
     Raises:
-        PlanError: an inadmissible plan or number; the message contains the remedy.
+        PlanError: an inadmissible plan or number, with the remedy.
 
     Guarantee:
         All epochs together are mu-GDP with :attr:`mu`, which is at most the plan's own, for its unit and adjacency: one
@@ -161,7 +161,7 @@ class Stream(Planned):
 
     @property
     def promise(self) -> Promise | None:
-        """Promise for all epochs together: the plan's own; None without DP."""
+        """The plan's promise, for all epochs together; None without DP."""
         return Promise.of(self.plan)
 
     @property
@@ -222,7 +222,7 @@ class Stream(Planned):
 
     @property
     def priced(self) -> tuple[Plan, ...]:
-        """One node's plan; all together cost :meth:`multiplicity` times its mu^2."""
+        """One node's plan; all cost :meth:`multiplicity` times its mu^2."""
         return (self.first,)
 
     def _content(self) -> bytes:
@@ -237,8 +237,7 @@ class Stream(Planned):
     def total(self, releases: Releases) -> StreamTotal:
         """Return the sums over all records that are in, from the nodes so far.
 
-        Tree nodes and releases with correlated noise are weighted by least squares. An epoch without a sum is excluded,
-        with its records until they are sent again.
+        An epoch without a sum is excluded, with its records until they are sent again.
 
         Raises:
             ReleaseError: no node has a sum yet.

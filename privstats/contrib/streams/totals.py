@@ -49,7 +49,7 @@ class Totals:
         """Create the seed of all epochs' noise, once, before the first.
 
         Raises:
-            LocalProtocolError: it is missing, and noise was sampled from it.
+            LocalProtocolError: it is lost, and noise was sampled from it.
         """
         if self._seed.exists():
             return
@@ -63,12 +63,12 @@ class Totals:
     def weighed(self, summed: Summed, before: Releases) -> Release:
         """Store the exact sum of the round after ``before``, and return its weighed release.
 
-        Repeated calls return the same release. Other sums for an epoch that was weighed before would be a second,
-        unpaid noise sample, and are refused.
+        Repeated calls return the same release. Other sums for a weighed epoch would be a second, unpaid noise sample,
+        and are refused.
 
         Raises:
-            LocalProtocolError: the seed, an earlier sum or the record of a sample is missing or sealed under another
-                key; or this epoch's noise was sampled for other sums or another seed.
+            LocalProtocolError: a missing or foreign seed, sum or record, or noise sampled for other sums or another
+                seed.
             AggregationError, ReleaseError: as for ``weighed_release``.
         """
         earlier = [None if each is None else (self._stored(at), each.survivors) for at, each in enumerate(before)]

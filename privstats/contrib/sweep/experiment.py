@@ -63,8 +63,8 @@ class Study:
         plan, axes: the varied plan, and its variations.
         draws: one row per point, head and replicate.
         baselines: scores of models of the pooled records, without privacy, by name.
-        rivals: trained privately on the pooled records, by name; also rows of ``draws``.
-        missing: sentences on heads that lack statistics, by head and statistics.
+        rivals: trained privately on the pooled records, by name.
+        missing: sentences on heads that lack statistics.
         metric: name of the score.
         seed, repeats: reproduce the study.
         sizes: records and columns of both parts, and classes or targets.
@@ -99,10 +99,10 @@ class Study:
 
     @property
     def summary(self) -> Frame:
-        """One row per point and head: mean, standard deviation (ddof 1), Student's interval for the mean; for
-        classifiers also mean balanced accuracy and AUC, and the share of replicates that predict one class alone.
+        """One row per point and head: mean, standard deviation (ddof 1), Student's interval; for classifiers also mean
+        balanced accuracy and AUC, and the share of replicates that predict one class alone.
 
-        The spread covers noise and partitions; the test records are fixed. A release without noise has no spread.
+        The spread covers noise and partitions, not test records.
         """
         groups: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
         for row in self.draws:
@@ -183,9 +183,9 @@ def study(
     Args:
         plan: everything that the axes do not vary. Open cut points become quantiles of ``train``, without noise;
             ``privstats try`` shows the cost of estimating them.
-        train: ``(X, y)`` that the cohort holds together.
+        train: the cohort's ``(X, y)``.
         test: ``(X, y)`` to score on.
-        heads: a fresh head per call, by name; picklable callables for several jobs.
+        heads: functions by name, each for a fresh head; picklable for several jobs.
             :func:`privstats.contrib.sweep.rivals.rivals` returns rivals.
         axes: values to vary; the plan alone if omitted.
         repeats: replicates at every point, at least 2; one replicate has the same partition and noise stream at every

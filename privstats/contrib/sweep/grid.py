@@ -22,7 +22,7 @@ class Sweep:
     """The result of a sweep: points in the order of epsilons and heads.
 
     Attributes:
-        plan: the varied plan; its own epsilon is not used.
+        plan: the varied plan.
         points: one per epsilon and head.
         missing: each excluded head's sentence on the statistic it lacks.
         repeats: noise replicates per epsilon.
@@ -46,16 +46,16 @@ class Sweep:
 
     @property
     def heads(self) -> tuple[str, ...]:
-        """Names of the heads that were scored, in order."""
+        """Names of the scored heads."""
         return tuple(dict.fromkeys(point.head for point in self.points))
 
     @property
     def epsilons(self) -> tuple[float, ...]:
-        """The grid, without noise first, then from weak to strong privacy."""
+        """Epsilons, infinity first."""
         return tuple(sorted({point.epsilon for point in self.points}, reverse=True))
 
     def at(self, head: str, epsilon: float) -> Point:
-        """Return the point of one head at one epsilon."""
+        """Return one head's point at one epsilon."""
         return next(point for point in self.points if (point.head, point.epsilon) == (head, epsilon))
 
 
@@ -73,10 +73,10 @@ def sweep(
     """Score ``heads`` without noise and at every epsilon.
 
     Args:
-        plan: its epsilon is replaced by each of the grid.
-        train: ``(X, y)`` that the cohort holds together, dealt evenly.
+        plan: its epsilon is replaced.
+        train: the cohort's ``(X, y)``, dealt evenly.
         test: ``(X, y)`` to score on.
-        heads: a fresh head per call, by name.
+        heads: functions by name, each for a fresh head.
         epsilons: the grid, each above 0.
         repeats: noise replicates per epsilon, at least 2.
         seed: fixes the noise. Reproducible noise protects nothing: for experiments on data you may look at.
@@ -104,7 +104,7 @@ def sweep(
 
 
 def over_epsilon(result: Study) -> Sweep:
-    """Return a study that varied epsilon alone, as points.
+    """Return the points of a study over epsilon alone.
 
     Example:
         >>> from privstats.contrib.sweep import Axes, over_epsilon, study
@@ -142,7 +142,7 @@ def _check_grid(epsilons: Any, repeats: Any) -> None:
 
 
 def table(result: Sweep) -> Table:
-    """Return the scores with their spread, without noise first.
+    """Return a table of scores with their spread.
 
     Example:
         >>> from privstats.workflows.score import Point
@@ -185,10 +185,10 @@ def cell(result: Sweep, point: Point) -> str:
 
 
 def means(result: Study) -> Table:
-    """Return a table of a study's points: varied values, mean, deviation, interval, balanced accuracy and AUC; for two
-    classes also sensitivity and specificity by ``predict(threshold="prevalence")``.
+    """Return a table of a study's points, for two classes with sensitivity and specificity by
+    ``predict(threshold="prevalence")``.
 
-    The interval is a normal mean's, truncated to possible scores; ``result.summary`` has the untruncated ends.
+    The interval is a normal mean's, truncated to possible scores; ``result.summary`` has untruncated ends.
 
     Example:
         >>> from privstats.contrib.sweep import means, study
