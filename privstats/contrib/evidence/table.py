@@ -211,7 +211,7 @@ def _ceiling(plan: Plan, kept: Guarantee, goal: str) -> str:
 
 
 def _adds_or_removes(plan: Plan) -> bool:
-    """Return whether an exchange is two neighbours away; with devices it is one away."""
+    """Return whether exchanging one unit takes two add-remove steps; with devices it takes one."""
     return plan.devices is None and not isinstance(plan.privacy, NoPrivacy) and plan.privacy.adjacency == "add-remove"
 
 

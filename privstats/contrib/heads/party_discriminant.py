@@ -116,11 +116,7 @@ class PartyDiscriminant(ClassHead):
         return self
 
     def fit_private(self, *_: Any, **__: Any) -> NoReturn:
-        """Refuse: the promise protects one party among others.
-
-        Raises:
-            HeadError: always.
-        """
+        """Raise ``HeadError``: the promise protects one party among others."""
         raise HeadError(
             "PartyDiscriminant protects a party among others, and one party alone has no others: use "
             "LDA().fit_private, which protects each record"

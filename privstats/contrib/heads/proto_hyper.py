@@ -34,8 +34,8 @@ class ProtoHyper(ClassHead):
         rank: of the residual; at most min(C, k) is used.
         temperature: T.
         alpha: weight of distillation against cross entropy on the synthetic labels.
-        dimension: of the subspace, as in ``FisherMix``; ``"auto"`` is up to 256 where S was released, so that base and
-            residual see where class covariances differ, else C - 1.
+        dimension: as in ``FisherMix``; ``"auto"`` is up to 256 where S was released, to see where class covariances
+            differ, else C - 1.
         per_class, dispersion, pooled_weight, shrinkage, priors: as in ``FisherMix``; ``"auto"`` samples 10,000 in all
             and at least 100 per class.
         weight_decay, max_rounds, patience, random_state, device, progress: as in ``FisherMix``.

@@ -68,14 +68,11 @@ def socket_name(home: Path) -> Iterator[str]:
 
 
 class Administration:
-    """The application.
+    """The application; ``now`` is in Unix seconds.
 
     Args:
-        run: the leader's run.
-        owner: the thread that calls its journal.
         standing: returns the standing, in the owner's thread.
         held: returns the leading process.
-        now: Unix seconds.
         token: required on a port; empty on a Unix socket.
     """
 

@@ -53,9 +53,8 @@ class DevicesDemo:
         release: signed by the leader.
         counts: its histogram with intervals.
         truth: exact counts of the answers from Python.
-        plan, study: the plan, and the digest that people compare.
+        study: the digest that people compare.
         by_browser: the last answer came from a browser.
-        seconds: duration.
     """
 
     release: Release
@@ -76,7 +75,7 @@ def run_devices_demo(
     link: Callable[[str], None] = lambda _: None,
     sent: Callable[[], None] = lambda: None,
 ) -> DevicesDemo:
-    """Run the demo.
+    """Run the demo; raise ``PrivstatsError`` after a minute per step, or ten for the browser.
 
     Args:
         place: an empty folder.
@@ -85,9 +84,6 @@ def run_devices_demo(
         seed: fixes the ages.
         link: called with the last person's link.
         sent: called after each answer.
-
-    Raises:
-        PrivstatsError: a step exceeded a minute, or the browser ten.
     """
     began = time.monotonic()
     ages = np.random.default_rng(seed).normal(48, 16, PEOPLE - 1).clip(18, 89).astype(np.int64)

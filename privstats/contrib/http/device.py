@@ -44,14 +44,7 @@ class _Manifest(msgspec.Struct):
 
 @dataclass(frozen=True)
 class DeviceRun:
-    """A verified run.
-
-    Attributes:
-        name: the run's name, in hex.
-        plan: the plan.
-        roster: its digest.
-        panel: leader and helpers, with the report's sealing keys.
-    """
+    """A verified run; ``name`` is in hex, ``roster`` its digest, and ``panel`` has the report's sealing keys."""
 
     name: str
     plan: Plan
@@ -70,7 +63,7 @@ class DeviceRun:
         Raises:
             RefusedError: the run is unknown, ended or incomplete.
             UnreachableError: the leader does not answer.
-            LocalProtocolError: the manifest is of another plan, roster or panel.
+            LocalProtocolError: another plan, roster or panel.
         """
         reply = dial.ask("GET", f"/v1/runs/{name}", most=MOST_MANIFEST)
         if reply.status != 200:
@@ -98,8 +91,7 @@ class DeviceRun:
 
         Args:
             moments: the device's own.
-            index: its roster index.
-            identity: the key at that index.
+            index, identity: its roster index, and the key there.
         """
         part = session.contribution(self.plan, moments, index=index).take()
         make, place = protocol_of(self.plan.masking).machines.client, {"index": index, "identity": identity}

@@ -85,11 +85,7 @@ class Dial:
         *,
         most: int = _MOST_PROBLEM,
     ) -> Reply:
-        """Send one request and read its answer.
-
-        Raises:
-            UnreachableError: no connection, a broken one, or a longer answer than ``most`` bytes.
-        """
+        """Send one request and read its answer of at most ``most`` bytes; raises :class:`UnreachableError`."""
         named = headers or {}
         reused = self._connection is not None
         try:

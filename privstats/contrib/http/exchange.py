@@ -78,14 +78,7 @@ def _chunks(receive: Receive) -> Callable[[], Awaitable[bytes]]:
 
 @dataclass(frozen=True)
 class Answer:
-    """One answer.
-
-    Attributes:
-        status, body: of HTTP.
-        media: content-type; empty without a body.
-        headers: further ones.
-        code: the problem's, or empty.
-    """
+    """One answer; ``code`` is the problem's, or empty."""
 
     status: int
     body: bytes = b""
@@ -117,7 +110,6 @@ class Problem:
     """One kind of refusal.
 
     Attributes:
-        status: of HTTP.
         title: a sentence for people.
         retry: the same request may succeed later.
         after: seconds for ``Retry-After``, or None.

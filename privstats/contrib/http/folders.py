@@ -86,12 +86,7 @@ def named(report: bytes | bytearray) -> bytes:
 
 
 class Answered:
-    """Senders with a stored report; read from any thread, changed by one.
-
-    Args:
-        home: the run's folder.
-        key: 32 bytes that seal the file.
-    """
+    """Senders with a stored report; read from any thread, changed by one. The file is sealed under ``key``."""
 
     def __init__(self, home: Path, key: bytes) -> None:
         self._path, self._key = home / _ANSWERED, key
@@ -204,13 +199,7 @@ class PanelOffers:
 
 @dataclass(frozen=True)
 class Manifest:
-    """The manifest of a run.
-
-    Attributes:
-        body: its JSON bytes.
-        etag: the value of the header.
-        early: checks a report by its first bytes.
-    """
+    """The manifest of a run; ``early`` checks a report by its first bytes."""
 
     body: bytes
     etag: str
@@ -253,7 +242,7 @@ class End:
         """Sign the statement.
 
         Args:
-            folder: the session's folder at the leader.
+            folder: the session's, at the leader.
             release: SHA-256 of the release's file, in hex, or empty.
             beside: without a sum, the offers to which reports were sealed.
         """

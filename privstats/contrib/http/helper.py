@@ -41,10 +41,7 @@ class Dialler:
     """One helper of one run.
 
     Attributes:
-        folder: the session's folder at the helper.
-        settings: its ``http.toml``.
         root_certificates: a file; the system's when None.
-        sleep: waits for some seconds.
         say: called with a line for the operator.
         connected: called with whether the leader answers.
         pause: seconds between two polls.

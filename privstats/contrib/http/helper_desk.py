@@ -36,17 +36,7 @@ def question_of(header: Header, nonce: bytes) -> bytes:
 
 
 class HelperDesk:
-    """Answers helpers.
-
-    Args:
-        run: the leader's run.
-        owner: the thread that calls its journal.
-        intake: counts bodies in flight, and bad signatures by address.
-        now: Unix seconds.
-
-    Attributes:
-        heard: Unix time of each helper's last signed reply.
-    """
+    """Answers helpers; ``heard`` has Unix times of their last signed replies."""
 
     def __init__(self, run: LeaderRun, owner: Owner, intake: Intake, now: Callable[[], float]) -> None:
         self._run, self._owner, self._intake, self._now = run, owner, intake, now

@@ -32,7 +32,7 @@ _DIGITS = re.compile(r"[0-9]{1,12}")
 
 
 def length_of(request: Request) -> int:
-    """Return the declared length, which a chunked body lacks."""
+    """Return the declared length; raise ``Refused`` without one, as for a chunked body."""
     text = request.headers.get("content-length", "")
     if not text or "transfer-encoding" in request.headers:
         raise Refused("length_required")
@@ -71,8 +71,7 @@ class Intake:
 
     Attributes:
         flight: bodies being received.
-        again: bodies, at most a quarter, from senders with a stored report, or one broken off or refused within the
-            hour.
+        again: bodies, at most a quarter, from senders with a stored report, or a failed one within the hour.
         penalties: bad signatures, by address.
     """
 

@@ -49,13 +49,7 @@ Handler: TypeAlias = Callable[[Request, int], Awaitable[Answer]]
 
 @dataclass
 class Seen:
-    """Counts of the application, for status and metrics.
-
-    Attributes:
-        answers: by status.
-        refused: by code.
-        received, sent: bytes of bodies.
-    """
+    """Counts for status and metrics: answers by status, refusals by code, and bytes of bodies."""
 
     answers: Counter[int] = field(default_factory=Counter)
     refused: Counter[str] = field(default_factory=Counter)
@@ -74,8 +68,6 @@ class Leader:
         now: Unix seconds.
 
     Attributes:
-        seen: counts.
-        intake, helpers: receive reports and helpers' messages.
         taking: False once the process ends.
     """
 

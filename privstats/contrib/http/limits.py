@@ -105,7 +105,7 @@ class BytesInFlight:
 
     Args:
         most: bytes; one body alone may exceed it.
-        seconds: how long a body waits before it is refused.
+        seconds: limit on a body's wait.
     """
 
     def __init__(self, most: int, seconds: float = 10.0) -> None:

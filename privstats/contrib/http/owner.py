@@ -70,9 +70,6 @@ class Owner:
     Args:
         reports: accepts groups of reports.
         failed: called in the event loop when the journal cannot be written.
-
-    Attributes:
-        sizes: of the groups so far.
     """
 
     def __init__(self, reports: Reports, failed: Callable[[Exception], None] = lambda _: None) -> None:

@@ -37,7 +37,6 @@ class Page:
     """A page as a web server serves it.
 
     Attributes:
-        html: the one file, UTF-8.
         headers: required of the server; a meta tag could not refuse frames.
         integrity: hash of the bundle, ``sha256-`` and base64; fixed per release and ``key_agreement``.
     """

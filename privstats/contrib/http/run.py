@@ -41,12 +41,7 @@ _MOST_STATEMENT = 256
 
 @dataclass
 class Step:
-    """The current step, for observers.
-
-    Attributes:
-        name: the machine's; ``offer`` before the panel is complete.
-        since: opening time (Unix).
-    """
+    """The current step; ``offer`` before the panel is complete. ``since`` is its Unix time."""
 
     name: str = "offer"
     since: float = 0.0
@@ -57,8 +52,6 @@ class LeaderRun:
     """A leader's run, opened with :meth:`open`.
 
     Attributes:
-        folder: the session's folder at the leader.
-        settings: its ``http.toml``.
         now: Unix seconds.
         say: called with a line for the operator.
         defers: ``part_sums`` sums settled parts; checks wait for them.
@@ -66,7 +59,6 @@ class LeaderRun:
         ended: the run's end; None before.
         trouble: why the sum is not released; else empty.
         refusals: refused messages of helpers, by code.
-        step: the current step.
     """
 
     folder: RoundFolder
@@ -216,12 +208,7 @@ class LeaderRun:
         self.tick()
 
     def give_up(self) -> str:
-        """End the run without a sum, permanently; helpers then sign that they answered nothing.
-
-        Raises:
-            SessionEndedError: it ended before.
-            NothingToResumeError: it has not begun.
-        """
+        """End the run without a sum, permanently; helpers then sign that they answered nothing."""
         server = self._running()
         server.abandon()
         self._keep(SessionEnd(self.folder, self.say).without_sum(server, "it was given up"))

@@ -84,12 +84,7 @@ class Address:
 
 @dataclass
 class Serving:
-    """A running leader, as callbacks see it.
-
-    Attributes:
-        address: of the public socket, ``HOST:PORT``.
-        stop: ends the leader; callable from any thread.
-    """
+    """A running leader, as callbacks see it; ``stop`` may be called from any thread."""
 
     address: str
     stop: Callable[[], object]

@@ -38,13 +38,10 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
     """A run as its leader's process sees it; times are Unix seconds.
 
     Attributes:
-        run: the run's name, in hex.
-        process: of the leader.
         updated, began: time of this state, and of the process's start.
         step, since: ``offer``, the machine's steps, or ``over``, and its start.
         reports, clients, least: stored reports, all clients, and the plan's minimum.
         closes, until: when reports close, and when the box keys end.
-        helpers: one each.
         answers, refused: requests by status, and refusals by code.
         received, sent, in_flight: bytes of bodies.
         groups, grouped, seconds: written groups, their reports, and their seconds.
@@ -136,13 +133,7 @@ def keep(home: Path, standing: Standing) -> None:
 
 
 def facts_of(home: Path, run: str, now: float | None = None) -> tuple[dict[str, Any], Supervision | None]:
-    """Return facts for the operator, and the leading process, if any.
-
-    Args:
-        home: the leader's folder.
-        run: the run's name, in hex.
-        now: Unix seconds; the present when None.
-    """
+    """Return facts for the operator, and the leading process, if any; ``now`` in Unix seconds."""
     now = time.time() if now is None else now
     held, standing = supervision(home, "served"), read_status(home, Standing)
     served = "no" if held is None else f"by process {held.process}, {held.address}"

@@ -40,8 +40,7 @@ _UNAVAILABLE = "error:5"
 class PrivstatsController(Controller):
     """Runs the session, or every (remaining) session of the course.
 
-    Later workflows of the job find the releases in FLARE's context (``fl_ctx.get_prop(RELEASES)``). An ended run is not
-    repeated: its releases are read from the folder.
+    Later workflows find the releases in FLARE's context (``fl_ctx.get_prop(RELEASES)``), those of an ended run too.
 
     Args:
         open_seconds: how long the first step waits for parties.
@@ -93,8 +92,7 @@ class FlareTransport:
     A node is a site, numbered in the order in which sites were first seen.
 
     Args:
-        controller: FLARE's controller, which sends tasks.
-        context: of the controller's flow.
+        controller, context: FLARE's, of the controller's flow.
         aborted: set when an operator aborts the job.
     """
 

@@ -1,6 +1,5 @@
-"""A filter for the results of a FLARE site: noise on another program's weights, charged to the site's own ledger first.
-
-:class:`~privstats.contrib.client_updates.ClientUpdates` has the promise and its proof.
+"""A filter for the results of a FLARE site: noise on another program's weights, charged to the site's own
+ledger first.
 """
 
 from __future__ import annotations

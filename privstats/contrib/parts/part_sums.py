@@ -89,8 +89,7 @@ class PartSums:
 
     Args:
         run: the leader's run, which defers sums.
-        owner: the thread that calls its journal.
-        loop: the owner's event loop.
+        owner, loop: the thread that calls its journal, and that thread's event loop.
         cluster: store and tasks.
         clock: monotonic seconds.
     """

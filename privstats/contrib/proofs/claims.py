@@ -82,7 +82,7 @@ class Claim:
 
     @property
     def answer_bytes(self) -> int:
-        """Bytes of a helper's answer to one report's proof."""
+        """Bytes of a helper's answer."""
         return _WORD * answer_size(self.statement)
 
     @property
@@ -91,7 +91,7 @@ class Claim:
         return self.statement.tolerance / self.unit
 
     def group(self, schema: Schema, layout: Layout) -> Prime:
-        """Return the group of the wire entries, with a factor for each segment."""
+        """Return the wire entries' group, with a factor for each segment."""
         bounds = {row.letter: row.bound(schema.steps) for row in schema.sent}
         unit = 4**self.grid_bits
         factors = {letter: max(1, unit // bound) for letter, bound in bounds.items()}
@@ -117,11 +117,11 @@ class Claim:
         return tuple(out)
 
     def stated_in(self, group: Prime) -> tuple[object, ...]:
-        """Return the group's and claim's values for the digest of parameters."""
+        """Return the values for the digest of parameters."""
         return (group.parts, self.stated)
 
     def scheme(self, group: Prime, helpers: int, context: bytes) -> FieldStreams:
-        """Return a run's masking scheme for reports that prove this claim."""
+        """Return a run's masking scheme."""
         return FieldStreams(group, self.statement, helpers, context)
 
     def check_vector(self, vector: RingVector) -> None:

@@ -71,7 +71,7 @@ class Counts(Statement):
 
 
 def of_counts(tables: Sequence[int], unit: int, most_records: int) -> Counts:
-    """Build the statement about tables of these numbers of cells; raise ``PlanError`` where the field has no room."""
+    """Build the statement about tables of these numbers of cells."""
     statement = Counts(tuple(tables), unit, most_records)
     if 2 * (statement.size + 1) << most_records.bit_length() >= P:
         raise PlanError(

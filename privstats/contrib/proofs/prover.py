@@ -79,8 +79,7 @@ class Attempt:
     Attributes:
         x, witness: the proved entries, and their witness.
         number: the try's; blind and masks derive from it.
-        products: of the Grams.
-        commits: to the helpers' seeds.
+        products, commits: of the Grams; to the helpers' seeds.
         vector: the report in the clear.
     """
 
@@ -167,7 +166,7 @@ class Attempt:
         return self.with_bits(np.concatenate(rows))
 
     def with_bits(self, table: Field) -> Proof:
-        """Return the report with these entries in place of bits, ``(rows, Q)``."""
+        """Return the report with these entries as bits, ``(rows, Q)``."""
         statement, bits = self.statement, Bits(self.statement.bits)
         masks = stream(self._key("mask bits"), statement.rows)
         first, second, _ = statement.ends

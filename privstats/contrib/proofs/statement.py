@@ -105,7 +105,7 @@ class Statement(ABC):
 
     @property
     def signed(self) -> int:
-        """Number of tests; 0 where nothing is tested."""
+        """Number of tests, or 0."""
         return self.tests if self.tested_size else 0
 
     @cached_property
@@ -142,7 +142,7 @@ class Statement(ABC):
 
     @cached_property
     def ends(self) -> tuple[int, int, int]:
-        """Ends of the three stages of the report."""
+        """Ends of the report's three stages."""
         first, second, third = accumulate(sum(stage) for stage in self.lengths)
         return first, second, third
 

@@ -73,7 +73,7 @@ def second_challenge(first: bytes, part: bytes) -> bytes:
 
 
 def signs(first: bytes, context: bytes, entries: int) -> bytes:
-    """Return ``SIGN_BYTES`` of sign bits per entry: b for all entries, then b'."""
+    """Return ``SIGN_BYTES`` of sign bits per entry: all b, then b'."""
     return ctr_keystream(derive(first, "signs", context), bytes(16), SIGN_BYTES * entries)
 
 

@@ -38,7 +38,7 @@ class Report:
         grams: one per Gram of the statement.
         bits: ``(rows, Q)``, the tests' first, then the slacks'.
         masks: one per row.
-        quotients: h by its values, ``(3, Q + 1)``.
+        quotients: h's values, ``(3, Q + 1)``.
     """
 
     x: Field

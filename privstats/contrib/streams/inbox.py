@@ -207,11 +207,11 @@ class RecordInbox:
             raise DataError(f"{who} holds ids of {batch.unit}s, and the plan promises {promised}s: save {right}")
 
     def remarks(self, batch: Batch) -> tuple[str, ...]:
-        """Return exact notes on an entering batch's clip, for the data holder."""
+        """Return notes on an entering batch's clip, with exact shares, for the data holder."""
         return remarks_on(self._measured(batch)) if batch.ids else ()
 
     def _check_leavers(self, who: str, batch: Batch, inside: Collection[str]) -> None:
-        """Check here: one who has left before would stop the registry from recording the others."""
+        """Check here: one who has left would stop the registry from recording the others."""
         strangers = set(batch.leave).difference(inside)
         if strangers or len(set(batch.leave)) != len(batch.leave):
             raise DataError(
@@ -322,7 +322,7 @@ class RecordInbox:
         return replace(pending, entering=pending.entering[: self.room - len(leaving)], leaving=leaving)
 
     def change(self, registry: RecordRegistry, pending: Pending) -> MomentsDelta:
-        """Return the pending changes, measured; raise ``DataError`` where they exceed :attr:`room`."""
+        """Return the pending changes, measured."""
         moved = self.weigh(pending.entering) + self.weigh(pending.leaving)
         if moved > self.room:
             raise DataError(f"{moved} records are due at round {pending.node} and the plan has room for {self.room}")

@@ -244,11 +244,7 @@ def registry_of(folder: Folder) -> RecordRegistry:
 
 
 def take_back(folder: RoundFolder, statements: bytes) -> None:
-    """Verify statements about a round against this party's receipt, and free its records.
-
-    Args:
-        folder: the round's.
-        statements: encoded :class:`EndStatements`.
+    """Verify encoded :class:`EndStatements` about a round against this party's receipt, and free its records.
 
     Raises:
         Declined: the bytes are no statements.

@@ -41,13 +41,7 @@ _SEND_BYTES = KEY_BYTES + 2
 
 @dataclass(frozen=True)
 class Send:
-    """One record in one node.
-
-    Attributes:
-        key: the record's keyed hash.
-        level: the node's level.
-        leaves: subtracted, not added.
-    """
+    """One record in one node: its keyed hash, the node's level, and whether it is subtracted."""
 
     key: bytes
     level: int

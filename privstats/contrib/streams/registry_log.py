@@ -31,8 +31,8 @@ class Register:
     Attributes:
         ends: last action by node: ``"taken"``, ``"left"``, ``"returned"`` or ``"lost"``.
         uploads: digest of each node's upload.
-        check: check value of the party's secret; initially empty.
-        rule: for ids of persons (``person_ids.RULE``); 1 where an earlier version opened it.
+        check: check value of the party's secret.
+        rule: for ids of persons; 1 where an earlier version opened it.
     """
 
     ends: dict[int, RegistryAction] = field(default_factory=dict)
@@ -140,11 +140,7 @@ class RegistryLog:
 
 @dataclass(frozen=True)
 class Changes(View):
-    """An open transaction on the recorded state.
-
-    Attributes:
-        at: the time of its records.
-    """
+    """An open transaction on the recorded state; ``at`` is the time of its records."""
 
     at: str
 
@@ -175,7 +171,7 @@ class Changes(View):
         self._write("left", upload, node)
 
     def end(self, node: int, how: Literal["returned", "lost"]) -> None:
-        """Record that a node's records are in no sum, by proof (``"returned"``) or presumably."""
+        """Record that a node's records are in no sum, by proof (``"returned"``) or without (``"lost"``)."""
         self._write(how, b"", node)
 
     def _write(self, action: RegistryAction, body: bytes, node: int = _NO_NODE) -> None:

@@ -46,7 +46,7 @@ class Totals:
     key: Callable[[str], bytes]
 
     def seed(self) -> None:
-        """Create the seed of all epochs' noise, once, before the first.
+        """Create the seed of all epochs' noise, once, before the first epoch.
 
         Raises:
             LocalProtocolError: it is lost, and noise was sampled from it.

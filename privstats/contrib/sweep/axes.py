@@ -28,11 +28,8 @@ class Partition:
     """One measurement: how records are dealt, and which statistics are summed.
 
     Attributes:
-        clients: parties.
-        alpha: Dirichlet concentration of their label skew; None deals evenly.
-        clip_norm: of the schema.
+        alpha: Dirichlet concentration of the parties' label skew; None deals evenly.
         dimension: features after a public random projection; None without one.
-        statistics: of a class schema.
     """
 
     clients: int
@@ -44,13 +41,7 @@ class Partition:
 
 @dataclass(frozen=True)
 class Point:
-    """A partition under a promise.
-
-    Attributes:
-        deal: the partition.
-        model, unit: of the promise; ``"none"`` without noise.
-        epsilon: of the promise; infinite without noise.
-    """
+    """A partition under a promise; without noise, model and unit are ``"none"`` and epsilon is infinite."""
 
     deal: Partition
     model: str
@@ -150,14 +141,7 @@ _EXAMPLES = {
 
 
 def plan_at(plan: Plan, point: Point, inputs: int, records_per_client: int | None = None) -> Plan:
-    """Return the plan at one point.
-
-    Args:
-        plan: the plan that is varied.
-        point: where.
-        inputs: columns of the records.
-        records_per_client: as in :class:`Axes`.
-    """
+    """Return the plan at one point; ``inputs`` is the records' number of columns."""
     parts = {"schema": _schema(plan, point.deal, inputs), "cohort": _cohort(plan.cohort, point.deal.clients)}
     if math.isinf(point.epsilon):
         return replace(plan, privacy=NoPrivacy(), **parts)
@@ -223,7 +207,7 @@ def open_columns(plan: Plan) -> tuple[str, ...]:
 
 
 def with_quantile_cuts(plan: Plan, X: Any) -> Plan:
-    """Return the plan with the records' quantiles as open cut points."""
+    """Return the plan with its open cut points set to the records' quantiles."""
     cells = cells_of(plan.schema)
     if cells is None or not cells.open:
         return plan

@@ -94,7 +94,7 @@ def behind_means(heads: Mapping[str, Callable[[], Any]]) -> dict[str, Callable[[
 
 
 def ends_a_course(head: Any) -> bool:
-    """Return whether a head fits the releases of a course."""
+    """Return whether a head is fitted on a course's releases."""
     return hasattr(head, "fit_releases")
 
 
@@ -137,7 +137,6 @@ class Dataset:
     """The subject of a study: plan, axes, records, heads and seed.
 
     Attributes:
-        plan, axes: the varied plan, and its variations.
         train, test: ``(X, y)`` of the cohort's records, and of the records to score on.
         heads: a fresh head per call, by name; one that ends a course, or a ``BehindMean``, spends the point's promise
             in total, and a ``Rival`` is trained on all records.
@@ -175,10 +174,9 @@ class Draw:
     Attributes:
         model, unit, epsilon: of the promise; ``"none"`` and None without noise.
         clients, alpha, clip_norm, dimension, statistics: of the partition; ``alpha`` None for an even one.
-        head: its name.
         draw: replicate of partition and noise, the same at every point.
         score: accuracy or R²; None where the statistics cannot feed the head.
-        balanced, auc: balanced accuracy and area under the ROC curve; None for a regression or without a score.
+        balanced, auc: balanced accuracy and area under the ROC curve, or None.
         one_class: one class is predicted for all test records.
         dropped: classes excluded by the minimum count.
         upload_bytes: a client's upload of the plan's own sums; 0 for pooled records.

@@ -51,7 +51,7 @@ class Sweep:
 
     @property
     def epsilons(self) -> tuple[float, ...]:
-        """Epsilons, infinity first."""
+        """Epsilons from infinity (no noise) downward."""
         return tuple(sorted({point.epsilon for point in self.points}, reverse=True))
 
     def at(self, head: str, epsilon: float) -> Point:
