@@ -108,9 +108,6 @@ def evidence(statement: Statement) -> list[Row]:
 def evidence_page(statement: Statement) -> str:
     """Return the page as one self-contained HTML file, deterministically.
 
-    Raises:
-        MissingExtraError: jinja2 is not installed.
-
     Example:
         >>> from privstats.workflows.report import Statement, evidence_page
         >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=ps.Cohort(2, 2, 10), privacy=ps.NoPrivacy())

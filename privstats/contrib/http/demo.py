@@ -75,10 +75,9 @@ def run_devices_demo(
     link: Callable[[str], None] = lambda _: None,
     sent: Callable[[], None] = lambda: None,
 ) -> DevicesDemo:
-    """Run the demo; raise ``PrivstatsError`` after a minute per step, or ten for the browser.
+    """Run the demo in an empty folder; raise ``PrivstatsError`` after a minute per step, or ten for the browser.
 
     Args:
-        place: an empty folder.
         browser: open the last person's link and wait for that answer; else never send it.
         entropy: source of keys and codes.
         seed: fixes the ages.

@@ -58,17 +58,11 @@ class Seen:
 
 
 class Leader:
-    """The application.
+    """The application; ``clock`` is monotonic, ``now`` in Unix seconds.
 
     Args:
         run: the leader's run; only ``owner`` calls its journal.
-        owner: the thread that calls the journal.
         full: whether the disk has no room for another report.
-        clock: monotonic seconds.
-        now: Unix seconds.
-
-    Attributes:
-        taking: False once the process ends.
     """
 
     def __init__(

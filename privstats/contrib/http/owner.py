@@ -65,11 +65,8 @@ _STOP: Final = _Stop()
 
 
 class Owner:
-    """The journal's thread, called from an event loop.
-
-    Args:
-        reports: accepts groups of reports.
-        failed: called in the event loop when the journal cannot be written.
+    """The journal's thread, called from an event loop, and ``failed`` is called there when the journal cannot
+    be written.
     """
 
     def __init__(self, reports: Reports, failed: Callable[[Exception], None] = lambda _: None) -> None:

@@ -99,8 +99,7 @@ def write_invitations(
     """Generate one code per person, then write the links, the signed roster and each party's folder.
 
     Args:
-        folder: as :func:`write_study` wrote it.
-        identity: the registrar's, named by the plan.
+        folder, identity: the registrar's, from :func:`write_study` and the plan.
         paper: write codes to be typed, not links: no mail filter reads paper.
         entropy: source of codes and the run's name.
 
@@ -135,8 +134,7 @@ def renew(folder: str | os.PathLike[str], identity: Identity, settings: Settings
     Each run counts, even a failed one: leader and a helper may have finished it alone.
 
     Args:
-        folder: the registrar's, with codes.
-        identity: the registrar's.
+        folder, identity: the registrar's, with codes.
         settings: with the next run's days; the folder's if omitted.
 
     Raises:

@@ -65,9 +65,6 @@ class Settings:
         origins: of pages that browsers may send from; ``("*",)`` for all.
         limits: see :class:`Limits`.
 
-    Raises:
-        LocalProtocolError: a value is missing or out of its bounds.
-
     Example:
         >>> from datetime import UTC, datetime
         >>> from privstats.contrib.http.settings import Settings

@@ -71,15 +71,10 @@ def pack(word: str, data: bytes) -> Shareable:
 
 
 def unpack(shareable: Shareable, sender: str, most: int = MOST_BYTES) -> tuple[str, bytes]:
-    """Return the word and bytes of an untrusted task or result.
-
-    Args:
-        shareable: the received task or result.
-        sender: for the error.
-        most: maximum number of bytes.
+    """Return the word and bytes of an untrusted task or result; ``sender`` is for the error.
 
     Raises:
-        RemoteProtocolError: code ``malformed``, or ``too_large``.
+        RemoteProtocolError: code ``malformed``, or ``too_large`` beyond ``most`` bytes.
     """
     word, data = shareable.get(_WORD), shareable.get(_DATA)
     if not isinstance(word, str) or not 0 < len(word) <= _MOST_WORD or not isinstance(data, bytes):

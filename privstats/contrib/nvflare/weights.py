@@ -50,9 +50,6 @@ class PrivateWeights(Filter):
         rounds: the number of rounds that share it.
         account: the ledger's, per client under replace-one.
 
-    Raises:
-        PlanError: a value out of range.
-
     Example:
         >>> from privstats.contrib.nvflare.weights import PrivateWeights  # doctest: +SKIP
         >>> PrivateWeights({"W": [2, 3]}, clip_norm=1.0, epsilon=8.0, delta=1e-5, rounds=10)  # doctest: +SKIP

@@ -262,13 +262,7 @@ class PartTasks:
             ) from None
 
     def submit(self, part: StoredPart, ring: Ring, keys: bytes) -> Any:
-        """Return a future of the part's packed sum.
-
-        Args:
-            part: the object: concatenated bodies.
-            ring: of the bodies.
-            keys: each body's key and nonce, 44 bytes, in order.
-        """
+        """Return a future of the part's packed sum; ``keys`` has each body's key and nonce, 44 bytes, in order."""
         name = f"privstats-part-{part.tag.hex()}-{part.url.rpartition('-')[2]}"
         return self._client.submit(_part_sum, part, ring.segments, keys, key=name, pure=False)
 

@@ -56,10 +56,6 @@ class PartStore:
         url: a folder for this purpose alone, ``s3://bucket/folder`` or a path.
         run: the run's name, in hex.
 
-    Raises:
-        MissingExtraError: fsspec is not installed.
-        StoreError: fsspec knows no such store.
-
     Example:
         >>> from privstats.contrib.parts.part_store import PartStore, content_of
         >>> store = PartStore("objects", "ab" * 16)

@@ -85,14 +85,7 @@ class _UselessError(PrivstatsError):
 
 
 class PartSums:
-    """The thread that hands out parts and collects sums.
-
-    Args:
-        run: the leader's run, which defers sums.
-        owner, loop: the thread that calls its journal, and that thread's event loop.
-        cluster: store and tasks.
-        clock: monotonic seconds.
-    """
+    """The thread that hands out parts and collects sums."""
 
     def __init__(
         self,

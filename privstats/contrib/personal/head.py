@@ -173,10 +173,6 @@ class Personal(Classifier):
         Args:
             path: a file stored where the records are: it is a function of them.
             signer: an Ed25519 private key, or its 32 bytes.
-
-        Raises:
-            HeadError: a label or parameter that JSON cannot hold, or an invalid signer.
-            PrivstatsError: the file cannot be written.
         """
         check_is_fitted(self, "log_ratio_")
         inner = content_of(self.head)

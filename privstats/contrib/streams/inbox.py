@@ -269,15 +269,11 @@ class RecordInbox:
         self._read.pop(number, None)
 
     def bring(self, source: Path, waiting: Waiting = _nothing) -> Batch:
-        """Check a file of records and store it for the party's next epoch.
+        """Check a file of records and store it for the party's next epoch; an invalid one is not stored.
 
         Args:
             source: the file.
             waiting: as for :meth:`check`.
-
-        Raises:
-            DataError: as for :meth:`check`; the file is not stored.
-            PrivstatsError: it cannot be stored, or another process adds a batch now.
         """
         batch = read_batch(source)
         number = max(self._numbers(), default=-1) + 1  # before the check: a concurrent batch takes this number

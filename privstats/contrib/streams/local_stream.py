@@ -77,12 +77,7 @@ def _write_folder(home: Path, stream: Stream, identity: Identity, roster: Roster
 
 
 def server_folder(path: Path) -> tuple[Folder, Stream]:
-    """Return a stream's server folder, and the stream.
-
-    Raises:
-        PlanError: an earlier version's folder, or another course.
-        LocalProtocolError: no server's folder.
-    """
+    """Return a stream's server folder, and the stream."""
     if (path / _EARLIER).exists():
         raise PlanError(
             f"{path} was made by an earlier privstats, with one key for all parties: finish it with that version, or "

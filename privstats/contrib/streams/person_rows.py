@@ -107,11 +107,7 @@ class PersonRows:
         return self.only(set(self.sizes).difference(names))
 
     def measured(self, schema: Schema, clip: Clip, unreadable: Unreadable) -> PersonMoments:
-        """Return ``measure`` of the rows, without the clip's warning.
-
-        Raises:
-            DataError: rows that do not fit the schema.
-        """
+        """Return ``measure`` of the rows, without the clip's warning."""
         names = names_of(list(self.persons), self.rule)
         codes = {name: code for code, name in enumerate(dict.fromkeys(filter(None, names)))}
         persons = [None if name is None else codes[name] for name in names]

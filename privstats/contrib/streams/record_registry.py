@@ -200,12 +200,7 @@ class RecordRegistry:
         return replace(change, entered=len(pending.entering), left=len(pending.leaving))
 
     def charge(self, plan: Plan, releases: Releases, pending: Pending) -> RegistryCharge:
-        """Return the charge that marks the node and its records.
-
-        Raises:
-            PlanError: the plan is not the next node's.
-            LedgerError: ``pending`` is another node's.
-        """
+        """Return the charge that marks the node and its records."""
         node = verify_next(self.stream, plan, releases)
         if pending.node != node.place:
             raise LedgerError(f"this is pending at node {pending.node} and the plan is of node {node.place}; ask again")

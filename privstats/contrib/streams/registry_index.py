@@ -162,9 +162,6 @@ class RegistryIndex:
         Args:
             log: the open ledger's.
             whole: compare all rows with the chain, even under a valid seal.
-
-        Raises:
-            LedgerError: rows were edited.
         """
         index = cls(log)
         sealed = index._sealed
@@ -178,11 +175,7 @@ class RegistryIndex:
 
     @classmethod
     def writing(cls, log: Log) -> RegistryIndex:
-        """Return the ledger's updated index; call :meth:`seal` after the last change.
-
-        Raises:
-            LedgerError: rows were edited.
-        """
+        """Return the ledger's updated index; call :meth:`seal` after the last change."""
         index = cls(log)
         if not index._sealed:
             _, missing = index._checked()

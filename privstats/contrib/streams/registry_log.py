@@ -115,9 +115,6 @@ class RegistryLog:
 
         Args:
             whole: verify every row against the chain; otherwise only after another program has written.
-
-        Raises:
-            LedgerError: as for :meth:`register`.
         """
         with reading(Path(self.ledger.path), self.ledger.timeout, expected=self.ledger.expected) as log:
             yield View(log, self._stored(log), RegistryIndex.reading(log, whole=whole))

@@ -41,9 +41,6 @@ _ALONE = "with noise (mean and 95 % interval)"
 def drawn(study: Study) -> dict[str, bytes]:
     """Return the picture by format: png, svg and pdf.
 
-    Raises:
-        MissingExtraError: matplotlib is not installed.
-
     Example:
         >>> from privstats.contrib.sweep import Axes, drawn, study
         >>> X, y = np.random.default_rng(0).normal(size=(200, 2)), np.arange(200) % 2

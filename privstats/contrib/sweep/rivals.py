@@ -47,12 +47,7 @@ class Rival(ABC):
 
     @abstractmethod
     def require(self, plan: Plan) -> None:
-        """Refuse a plan whose promise the rival cannot meet, before anything is measured.
-
-        Raises:
-            PlanError: another unit, adjacency or task.
-            MissingExtraError: a package that it needs is not installed.
-        """
+        """Refuse a plan whose promise the rival cannot meet, before anything is measured."""
 
     @abstractmethod
     def scores(self, plan: Plan, train: tuple[Any, Any], test: tuple[Any, Any], seed: int) -> Scores:
@@ -69,9 +64,6 @@ class Rival(ABC):
 
 def rivals(*words: str) -> dict[str, Callable[[], Rival]]:
     """Return the rivals with these names, by row name.
-
-    Raises:
-        DataError: an unknown name, or a package that announces none.
 
     Example:
         >>> from privstats.contrib.sweep.rivals import rivals
