@@ -84,7 +84,7 @@ class Alignment(Planned):
 
     @classmethod
     def within(cls, whole: Plan, *, step: Step = "alvarez-esteban") -> Alignment:
-        """Return the course whose sums together meet a plan's promise.
+        """Return the course that meets a plan's promise with all sums together.
 
         Args:
             whole: the first sum's plan; all sums share its promise in equal parts of mu^2.

@@ -29,7 +29,7 @@ _FRAGMENT = re.compile(r"(\d{1,10})\.([A-Z2-7]{26})\.([A-Z2-7]{4})", re.ASCII)
 
 
 def draw_code(entropy: Entropy = os.urandom) -> bytes:
-    """Generate a code of 16 bytes, whose holder can answer for that person, once a run, and read nothing.
+    """Generate a code of 16 bytes. Its holder can answer for that person, once a run, and read nothing.
 
     Example:
         >>> from privstats.contrib.http.invitations import draw_code

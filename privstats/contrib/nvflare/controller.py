@@ -40,7 +40,8 @@ _UNAVAILABLE = "error:5"
 class PrivstatsController(Controller):
     """Runs the session, or every (remaining) session of the course.
 
-    Later workflows find the releases in FLARE's context (``fl_ctx.get_prop(RELEASES)``), those of an ended run too.
+    Later workflows find the releases in FLARE's context (``fl_ctx.get_prop(RELEASES)``). An ended run is not repeated:
+    its releases come from the folder.
 
     Args:
         open_seconds: how long the first step waits for parties.

@@ -85,7 +85,7 @@ class Moments(Statement):
 
     @property
     def cones(self) -> int:
-        """Number of classes whose mean must be proved in the ball."""
+        """Number of class means to be proved in the ball."""
         return self.pattern.classes if self.pattern.classes > 1 else 0
 
     @property
@@ -129,7 +129,7 @@ class Moments(Statement):
 
     @cached_property
     def grams(self) -> tuple[Gram, ...]:  # type: ignore[override]
-        """Gram matrices: L against T - E; E's own, whose trace is its size; the classes' columns."""
+        """Gram matrices: L against T - E; E's own, with its size as the trace; the classes' columns."""
         rows, columns = rectangle(self.entries)
         padding = np.zeros(rows * columns - self.entries, np.uint64)
         squares = Full("error", rows, columns, lambda _, w: np.concatenate([self.error_of(w), padding]))
@@ -288,7 +288,7 @@ def of_classes(
 
 
 def of_separate_classes(classes: int, features: int, grid_bits: int, most_records: int) -> Moments:
-    """Build the statement about N, A and S, with a block per class, whose cone follows from its trace.
+    """Build the statement about N, A and S, with a block per class and a cone from its trace.
 
     x is N, A, S's diagonals, then the rest of S.
     """

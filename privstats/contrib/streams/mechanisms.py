@@ -31,7 +31,7 @@ class Node:
     """A release of a stream.
 
     Attributes:
-        epoch: the epoch, from 0, at whose end it is released.
+        epoch: from 0; the release follows it.
         level: 0, or in a tree the level of nodes that span 2**level epochs.
         since: the first epoch that it spans.
     """

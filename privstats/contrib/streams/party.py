@@ -112,7 +112,7 @@ class Changes:
                 _proven(folder, place, ended[place], say)
 
     def obsolete_rounds(self, folder: Folder, place: int) -> Collection[int]:
-        """Return unsent rounds, and the last one, whose answers the server no longer requests."""
+        """Return unsent rounds, and the last one: the server no longer requests its answers."""
         last = [each for each in folder.rounds if each < place][-1:]
         unsent = registry_of(folder).begun if _is_client(folder) and _spent(folder) else ()
         return tuple(each for each in {*unsent, *last} if each != place)

@@ -201,7 +201,7 @@ def _cohort(cohort: Cohort, clients: int) -> Cohort:
 
 
 def open_columns(plan: Plan) -> tuple[str, ...]:
-    """Return declared columns whose cut points need a course."""
+    """Return declared columns that need a course for their cut points."""
     cells = cells_of(plan.schema)
     return () if cells is None else cells.open
 

@@ -25,7 +25,7 @@ class Rival(ABC):
 
     Attributes:
         recipe: its hyperparameters, a dataclass, fixed before any record is seen.
-        packages: distributions whose versions a study's document states.
+        packages: distributions; a study's document states their versions.
 
     Example:
         >>> from privstats.contrib.sweep.rivals import Rival
@@ -47,7 +47,7 @@ class Rival(ABC):
 
     @abstractmethod
     def require(self, plan: Plan) -> None:
-        """Refuse a plan whose promise the rival cannot meet, before anything is measured."""
+        """Refuse a plan with a promise that the rival cannot meet, before anything is measured."""
 
     @abstractmethod
     def scores(self, plan: Plan, train: tuple[Any, Any], test: tuple[Any, Any], seed: int) -> Scores:
