@@ -1,8 +1,7 @@
 """The cryptography that a plan rests on, and its cryptographic bill of materials (CBOM).
 
-TLS is excluded, because no promise rests on it. Security levels are bits against a computer of today, and NIST's
-category, 1 to 5, against a quantum computer; 0 where the algorithm breaks, None where no computer helps or a passphrase
-decides.
+TLS is excluded, because no promise rests on it. Security levels: bits against a computer of today; NIST's category, 1
+to 5, against a quantum computer; 0 for a broken algorithm; None where no computer helps or a passphrase decides.
 """
 
 from __future__ import annotations

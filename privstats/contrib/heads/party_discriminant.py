@@ -82,9 +82,9 @@ class PartyDiscriminant(ClassHead):
             release: of directions of parties; or both releases of a ``PartyRounds`` course, in order, None for a
                 missing one.
             labels: names of all C classes, in order; defaults to the plan's ``class_names``, else 0..C-1.
-            X_site: unlabelled rows of the site that will use the head, as for ``predict``. **No promise covers them**:
-                the head holds their mean and directions, so ``provenance_`` states that it must stay at that site. A
-                hundred rows yield most of the gain.
+            X_site: unlabelled rows of the site that will use the head. **No promise covers them**: the head holds their
+                mean and directions, so ``provenance_`` states that it must stay at that site. A hundred rows yield most
+                of the gain.
             public: refused.
 
         Guarantee:
@@ -92,7 +92,7 @@ class PartyDiscriminant(ClassHead):
             still holds for every other party toward this site; nothing is promised for the site's own rows.
 
         Raises:
-            ReleaseError: a release of another kind, two of different courses, or a nonfinite result.
+            ReleaseError: another kind of release, two of different courses, or a nonfinite result.
             HeadError: not a release, or ``public`` is passed.
             DataError: invalid ``labels`` or ``X_site``, or not one or two releases in a list.
         """
@@ -157,9 +157,8 @@ def _rows(preprocessing: Preprocessing, X_site: Any) -> Array:
 def site_weights(weights: Array, sigma: float, centred: Array) -> Array:
     """Return noisy weights of a linear rule, denoised in the directions of a site's rows.
 
-    With S = Q diag(l) Q' the rows' second moment, the signal in direction j has variance t l_j, with t the most likely
-    number. Direction j retains its posterior mean, the share ``t l_j / (t l_j + sigma^2)``, and is whitened by
-    ``l_j^-1/4``.
+    With S = Q diag(l) Q' the rows' second moment, direction j's signal has variance t l_j, with t the most likely
+    number. It retains the share ``t l_j / (t l_j + sigma^2)``, its posterior mean, and is whitened by ``l_j^-1/4``.
 
     Args:
         weights: ``(C, d)``; their mean over classes is removed.

@@ -26,7 +26,7 @@ _WIDE = 256
 class ProtoHyper(ClassHead):
     """``g(z) = g_base(z) + V_2 U_1 z`` in the Fisher subspace, fitted to a teacher's softened scores (GH-OFL 3.3).
 
-    The loss is ``alpha T^2 KL(teacher / T || student / T) + (1 - alpha) CE``.
+    The loss is ``alpha T^2 KL(teacher / T || student / T) + (1 - alpha) CE``. Other arguments are as in ``FisherMix``.
 
     Args:
         base: ``"rda"``, ``"lda"`` or ``"nb"`` in the Fisher subspace.
@@ -34,11 +34,8 @@ class ProtoHyper(ClassHead):
         rank: of the residual; at most min(C, k) is used.
         temperature: T.
         alpha: weight of distillation against cross entropy on the synthetic labels.
-        dimension: as in ``FisherMix``; ``"auto"`` is up to 256 where S was released, to see where class covariances
-            differ, else C - 1.
-        per_class, dispersion, pooled_weight, shrinkage, priors: as in ``FisherMix``; ``"auto"`` samples 10,000 in all
-            and at least 100 per class.
-        weight_decay, max_rounds, patience, random_state, device, progress: as in ``FisherMix``.
+        dimension: ``"auto"`` is up to 256 where S was released, to see where class covariances differ, else C - 1.
+        per_class: ``"auto"`` samples 10,000 in all and at least 100 per class.
 
     Attributes:
         dispersion_, convergence_: the dispersion used, and how training ended.

@@ -1,8 +1,8 @@
 """The administration of a leader on its own socket: health, metrics, the release, the close.
 
-The socket is a Unix socket for its owner alone, or a loopback port that requires its owner's token. Release and
-statements list who took part, so they are never on the public port. A changing request needs a header that no page of
-another origin may send; a loopback port answers under a loopback name only.
+It is a Unix socket for its owner alone, or a loopback port that requires its owner's token. Release and statements list
+who took part, so they are never on the public port. A changing request needs a header that no page of another origin
+may send; a loopback port answers under a loopback name only.
 """
 
 from __future__ import annotations

@@ -63,9 +63,8 @@ class Intake:
     """Receives reports, and returns a verdict on each.
 
     Args:
-        report: returns the verdict once the data is on the disk: ``Owner.report``.
+        report: returns the verdict once the data is on the disk.
         heard: returns the name of a sender's stored report (``folders.named``), or None.
-        limits: see :class:`Limits`.
         full: whether the disk has no room for another report.
         clock: monotonic seconds.
 

@@ -52,7 +52,7 @@ def page_of(leader: str, run: str, study: str, key_agreement: str = CLASSICAL) -
     Args:
         leader: the leader's address, https; http on this machine alone.
         run: the roster's run, 32 to 64 hex digits.
-        study: ``study_of`` run, plan and roster, 64 hex digits; people compare it with the one on their letter.
+        study: ``study_of`` run, plan and roster, 64 hex digits, also on people's letters.
         key_agreement: the plan's; a client of another one refuses the study.
 
     Example:

@@ -121,7 +121,7 @@ def serve(
     started: Callable[[Serving], None] = lambda _: None,
     signals: bool = True,
 ) -> int:
-    """Serve a run until SIGTERM, Ctrl-C, or a journal that cannot be written.
+    """Serve a run until SIGTERM, Ctrl-C, or (with exit code 1) a journal that cannot be written.
 
     Args:
         run: from :meth:`LeaderRun.open`; closed at the end.
@@ -131,9 +131,6 @@ def serve(
         cluster: sums the settled parts of a run that ``defers``.
         started: called when both sockets accept connections.
         signals: signals end this process.
-
-    Returns:
-        The exit code: 0, or 1 where the journal could not be written.
     """
     files = raise_open_files()
     room = _Room(run)

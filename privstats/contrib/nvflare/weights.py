@@ -30,11 +30,11 @@ class PrivateWeights(Filter):
     Weights are clipped around zero, so send differences (``params_transfer_type="DIFF"``).
 
     The site's ledger, ``ledger`` in the folder that ``PRIVSTATS_HOME`` names (in a simulator, below
-    ``PRIVSTATS_PARTIES``), is charged for every result. A result beyond its cap stays here, and the server gets FLARE's
+    ``PRIVSTATS_PARTIES``), is charged for every result. A result beyond its cap stays here, and the server gets
     ``TASK_RESULT_FILTER_ERROR``.
 
-    Only arrays leave, so every site weighs the same. A result that is no DXO of weights is refused, so name the tasks
-    that train. Data that a script streams to the server (``SummaryWriter``) pass no filter.
+    Only arrays leave, so every site weighs the same. Other results are refused, so name the tasks that train. Data that
+    a script streams to the server (``SummaryWriter``) pass no filter.
 
     Not protected, and charged to no account: the fact that a task failed. A script with a failure that depends on its
     records reveals a bit about them per round; no filter can hide it.

@@ -72,13 +72,12 @@ def measure(
     Args:
         schema: the statistics to measure, which must be sums over records.
         X: a Dask array ``(n, features)``, or a Dask dataframe with one column per feature. Without ``y``: a bag, or a
-            list of delayed values, of ``(X, y)`` batches as ``privstats.measure`` accepts them.
+            list of delayed values, of ``(X, y)`` batches.
         y: a Dask array or series of labels or targets, partitioned like ``X``; one column per target where there are
             several.
-        published: values that the schema reads: pass ``plan.published``.
-        unreadable: as in ``privstats.measure``: pass ``plan.unreadable``. Readability depends on the record alone;
-            workers' logs count the unreadable records.
-        progress: show a progress bar on the terminal.
+        published: pass ``plan.published``.
+        unreadable: pass ``plan.unreadable``; workers' logs count the unreadable records.
+        progress: show a progress bar.
 
     Guarantee:
         Integer sums are associative and every record's part of them depends on the record alone (``docs/moments.md``),
@@ -231,12 +230,11 @@ def _is_cut(value: Any) -> bool:
 class PartTasks:
     """A leader's own cluster, for sums of settled parts.
 
-    A task depends only on one object and its bodies' keys, so it may run twice. The cluster sees what the leader sees:
-    bodies, each uniform to any observer who lacks one helper's streams. Its workers need this version of privstats.
+    A task may run twice. The cluster sees what the leader sees: bodies, each uniform to any observer who lacks one
+    helper's streams. Its workers need this version of privstats.
 
     Args:
-        scheduler: ``tls://HOST:PORT``; plain ``tcp://`` on this machine only. Certificates are Dask's own
-            configuration.
+        scheduler: ``tls://HOST:PORT``, with Dask's configured certificates; plain ``tcp://`` on this machine only.
 
     Raises:
         LocalProtocolError: a plain address that other machines may reach.

@@ -59,14 +59,13 @@ class Personal(Classifier):
     Args:
         head: fitted on a release; not changed.
         prior: weigh classes by the client's label shares, Laplace's ``(n_c + 1) / (n + C)``.
-        offset: subtract ``sum(x - m_y) / (n + lambda)``, the client's shift that its labels do not explain; m are the
-            release's class means.
+        offset: subtract ``sum(x - m_y) / (n + lambda)``, the client's shift beyond its labels; m are the release's
+            class means.
         adapter: ``"linear"`` maps rows toward the class means in closed form (FedCGS eq. 12 without its task loss);
             ``"trained"`` minimises all of eq. 12, for heads with linear scores; or ``"none"``.
-        attraction: lambda of eq. 12, for ``"trained"`` alone: weight of the distance to the class means relative to the
-            cross entropy.
-        pull: strength with which the release pulls offset and adapter back: a number (1 halves them), or ``"cv"``: five
-            folds choose, and the release stays unless a change is proved better.
+        attraction: lambda of eq. 12, for ``"trained"``: weight of the distance to the class means.
+        pull: strength of the pull back to the release: a number (1 halves offset and adapter), or ``"cv"``: five folds
+            choose, and the release stays unless a change is proved better.
 
     Attributes:
         classes_: labels, ``(C,)``.
@@ -144,7 +143,7 @@ class Personal(Classifier):
             y: labels, ``(n,)``, from ``head.classes_``.
 
         Raises:
-            HeadError: a parameter out of its bounds, or a head that is not fitted or has no class means.
+            HeadError: a parameter out of its bounds, or an unsuitable head.
             DataError: no record, not one label per record, or an unknown label.
         """
         check_parameters(self, self.bounds)

@@ -110,7 +110,7 @@ class Statement(ABC):
 
     @cached_property
     def bits(self) -> int:
-        """Q, the bits of a test, so that tau = 2**(Q - 1) is at least 9.5 beta; without tests, of a slack.
+        """Q, the bits of a test, with tau = 2**(Q - 1) at least 9.5 beta; without tests, of a slack.
 
         An honest client's sum passes tau with probability at most 2 exp(-9.5**2): the sum of X_i (u_i + u'_i - 1) has
         variance |X|**2 / 2 and is sub-Gaussian with it.

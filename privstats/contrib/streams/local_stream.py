@@ -104,9 +104,8 @@ def run_epoch(path: Path, changes: Path, away: Collection[int] = ()) -> list[Rel
 
     Raises:
         PlanError: the stream has ended, no such folder exists, or ``away`` names no party.
-        ReleaseError: an earlier release is missing or damaged; restore it from a backup.
-        DataError: records that do not fit; no round of the epoch has begun then.
-        LedgerError: a record enters twice, or leaves without having entered.
+        ReleaseError: an earlier release is missing or damaged; restore it.
+        DataError, LedgerError: inadmissible records; no round of the epoch has begun then.
     """
     folder, stream = server_folder(path)
     host = Host.open(folder.home)

@@ -62,7 +62,7 @@ class Mechanism:
     def parts(self, epochs: int, *, deletions: bool = False, opposed: bool = False) -> float:
         """Return the largest squared norm of one record's contribution to all nodes, over the record's own.
 
-        A record that entered at epoch i adds column i; one that left again at j, the difference of two columns.
+        A record adds its entering epoch's column, less its leaving epoch's.
 
         Args:
             epochs: T.

@@ -156,8 +156,8 @@ def standing(folder: Folder) -> Standing:
 def waiting(folder: Folder, leave: Collection[str] = ()) -> int:
     """Return the number of entering and leaving records that the next round already carries; the maximum over levels.
 
-    A tree's node holds all records of its epochs, so a batch must fit into every level's next node. A refusal there
-    would exclude the party from that sum, visibly to all.
+    A batch must fit into every level's next node: a refusal there would exclude the party from that sum, visibly to
+    all.
 
     Args:
         folder: the party's.

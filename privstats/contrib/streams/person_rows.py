@@ -57,7 +57,7 @@ class PersonRows:
 
         Args:
             X, y: arrays, tensors, nested lists, or frames in memory, with columns reordered to the plan's.
-            persons: an id for each row, as for ``measure``.
+            persons: an id for each row.
             rule: ``registry.rule`` for persons who leave, or are sent again, if an earlier version read their ids
                 differently.
 

@@ -4,8 +4,8 @@ A stream's nodes hold *different* records, so all together cost as little as one
 records who keeps records disjoint (``Spent.apart``): the party's ``RecordRegistry`` or the parties of a server that
 sees sums; ``mark_started`` refuses other callers.
 
-Under correlated noise a central server weighs exact sums in the ring and adds noise there. Stored noise is bound to the
-sums it hides: bound to the epoch's number alone, it would let a copy of the folder reveal one party's exact sums.
+Stored noise is bound to the sums it hides: bound to the epoch's number alone, it would let a copy of a central server's
+folder reveal one party's exact sums.
 """
 
 from __future__ import annotations
@@ -326,7 +326,7 @@ def weighed_release(
         only one list of sums per epoch. Assumes that the server is honest and keeps seed and sums secret.
 
     Raises:
-        PlanError: another mechanism, no sum for the last epoch, or too many sums.
+        PlanError: another mechanism, or inadmissible sums.
         ReleaseError: too few survivors.
         AggregationError: the noisy sums are of no honest cohort.
     """

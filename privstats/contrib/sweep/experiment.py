@@ -187,9 +187,8 @@ def study(
         test: ``(X, y)`` to score on.
         heads: functions by name, each for a fresh head; picklable for several jobs.
             :func:`privstats.contrib.sweep.rivals.rivals` returns rivals.
-        axes: values to vary; the plan alone if omitted.
-        repeats: replicates at every point, at least 2; one replicate has the same partition and noise stream at every
-            point.
+        axes: values to vary.
+        repeats: replicates at every point, at least 2, each with one partition and noise stream for all points.
         seed: fixes the replicates. Reproducible noise protects nothing: for experiments on data you may look at.
         jobs: processes.
         with_baselines: score scikit-learn's models on the pooled records, too.

@@ -83,8 +83,8 @@ def sweep(
         tick: called after each replicate.
 
     Raises:
-        PlanError: the plan is without DP, or cannot meet its promise at some epsilon.
-        DataError: invalid arguments, no records, or records that do not fit the plan.
+        PlanError: the plan cannot meet its promise at some epsilon.
+        DataError: invalid arguments or records.
 
     Example:
         >>> from privstats.contrib.sweep import sweep
