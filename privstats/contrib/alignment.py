@@ -28,7 +28,7 @@ from privstats.transforms import Transport
 
 Step: TypeAlias = Literal["alvarez-esteban", "published"]
 
-_BITS = 48  # of published entries; their rounding is far below a grid step of the sums
+_BITS = 48  # published entries round far below a grid step of the sums
 _STEPS = get_args(Step)
 
 

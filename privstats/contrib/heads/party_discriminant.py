@@ -24,7 +24,7 @@ from privstats.schema.rounds import ROW_BITS
 
 _ROWS = 4096
 _WHITENED = 0.25
-_LEAST = 1e-6  # of the largest eigenvalue
+_LEAST = 1e-6  # floor of an eigenvalue, as a share of the largest
 _LEVELS = np.logspace(-4, 12, 641)
 
 

@@ -28,7 +28,7 @@ _DISPERSIONS = (1.0, 1.25, 1.5, 1.75, 2.0, 2.5)
 _OVERLAP = 0.9
 _PROBE = 50
 _ROUND = 10  # L-BFGS iterations between two looks at the validation loss
-_WORTHWHILE = 1e-5  # least relative fall of the loss that counts
+_WORTHWHILE = 1e-5  # smallest relative fall of the loss that counts
 
 
 @dataclass(frozen=True)

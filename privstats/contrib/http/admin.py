@@ -42,7 +42,7 @@ _LONGEST = 100
 _HOST = re.compile(r"(?i)(?:localhost|127\.0\.0\.1|\[::1\]|privstats)(?::[0-9]+)?")
 _TEXT, _PROMETHEUS = "text/plain; charset=utf-8", "text/plain; version=0.0.4; charset=utf-8"
 _BYTES = "application/octet-stream"
-_OPEN = frozenset({"/healthz", "/readyz"})  # a probe hears a word
+_OPEN = frozenset({"/healthz", "/readyz"})  # probes get one word, without a token
 Handler: TypeAlias = Callable[[], Awaitable[Answer]]
 
 _SECONDS = 30.0

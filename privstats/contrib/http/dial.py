@@ -94,7 +94,7 @@ class Dial:
             self.close()
             if not reused:
                 raise UnreachableError(f"{self._host} gave no answer ({_why(error)})") from None
-        try:  # a kept connection may have ended while it was idle
+        try:  # an idle connection may have ended
             return self._exchanged(method, path, body, most, named)
         except (OSError, HTTPException) as error:
             self.close()

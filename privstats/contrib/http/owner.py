@@ -65,9 +65,7 @@ _STOP: Final = _Stop()
 
 
 class Owner:
-    """The journal's thread, called from an event loop, and ``failed`` is called there when the journal cannot
-    be written.
-    """
+    """The journal's thread, called from an event loop; it calls ``failed`` there when the journal cannot be written."""
 
     def __init__(self, reports: Reports, failed: Callable[[Exception], None] = lambda _: None) -> None:
         self._reports, self._failed = reports, failed

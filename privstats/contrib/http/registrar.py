@@ -227,7 +227,7 @@ def _check_registrar(plan: Plan, identity: Identity) -> None:
 
 def _check_page(page: str, settings: Settings) -> None:
     """Refuse a page on the leader's host: another port is the same machine."""
-    Invitation(0, bytes(_RUN_BYTES)).link(page)  # raises where a fragment has no place behind it
+    Invitation(0, bytes(_RUN_BYTES)).link(page)  # raises where the page cannot carry a fragment
     theirs, ours = urlsplit(page), urlsplit(settings.address)
     host, other = ((each.hostname or "").rstrip(".") for each in (theirs, ours))
     if host == other and (host not in _LOOPBACK or theirs.port == ours.port):

@@ -283,7 +283,7 @@ class LeaderRun:
             self._running().receive(self._peer(place), payload)
         except RemoteProtocolError as refusal:
             self.refusals[refusal.code] += 1
-            if refusal.code != "not_expected":  # an answer that comes again, after its step
+            if refusal.code != "not_expected":  # a late repeat of an answer is harmless
                 self.say(WarningLine(f"helper {place}: {refusal.code} at step {refusal.step}"))
 
     def _closed_one(self, server: JournaledServer) -> bool:

@@ -284,7 +284,7 @@ class _Manifest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     prior: bool
     offset: bool
     adapter: Literal["none", "linear", "trained"]
-    attraction: float = 0.03  # files of before have none, and are written as they were
+    attraction: float = 0.03  # older files have none, and their bytes do not change
     pull: float | Literal["cv"]
     pulls: dict[str, float | None]
     head: str

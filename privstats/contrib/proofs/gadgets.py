@@ -53,7 +53,7 @@ def projected(values: Integers, signs: bytes, tests: int) -> list[int]:
 
     Z has 0 with probability 1/2, 1 and -1 with 1/4 each: bit l of b plus bit l of b' minus 1.
     """
-    small = int(np.abs(values).max(initial=0)) < 1 << _PART  # as an honest client's are
+    small = int(np.abs(values).max(initial=0)) < 1 << _PART  # an honest client's values are small
     parts = [values] if small else [values & ((1 << _PART) - 1), values >> _PART]
     sums = np.zeros((len(parts), tests), np.float64)
     out = np.zeros((len(parts), tests), np.int64)

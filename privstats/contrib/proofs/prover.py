@@ -64,7 +64,7 @@ def prove(statement: Statement, x: Field, witness: Field, secrets: Secrets) -> P
     attempts = (Attempt(statement, x, witness, secrets, number) for number in range(_BLINDS))
     for attempt in attempts:
         if not attempt.keeps:
-            break  # which no blind changes
+            break  # no blind changes this
         if attempt.fits:
             return attempt.finished()
     raise DataError(

@@ -201,7 +201,7 @@ def _spent(folder: Folder) -> bool:
 def _proven(folder: Folder, place: int, statements: bytes, say: Callable[[str], None]) -> None:
     ended = folder.round(place)
     try:
-        require_role(ended).session_ended()  # which leaves the receipt, and nothing that could answer
+        require_role(ended).session_ended()  # removes all but the receipt
         take_back(ended, statements)
     except (Declined, LedgerError, LocalProtocolError) as error:
         say(f"round {place}: the signed statements do not prove that our records are in no sum: {error}")

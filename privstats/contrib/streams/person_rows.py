@@ -138,7 +138,7 @@ def _plain(values: Any) -> Any:
 
 def _row_digests(X: Any, y: Any) -> list[bytes]:
     X, y = _plain(X), _plain(y)
-    if is_list(X) or is_list(y):  # whose rows may have different lengths
+    if is_list(X) or is_list(y):  # rows of a list may differ in length
         pairs = zip(_cells(X), _cells(y), strict=True)
         return [hashlib.sha256(_read([*row, *target])).digest() for row, target in pairs]
     if not len(X):

@@ -219,7 +219,7 @@ def _draws(subject: Dataset, job: Trial) -> Iterator[Draw]:
         if math.isinf(point.epsilon) and job.draw:
             continue
         plan = plan_at(subject.plan, point, inputs, subject.axes.records_per_client)
-        of_parties = predicted(plan.schema) == "parties"  # whose records are their own, however many
+        of_parties = predicted(plan.schema) == "parties"  # a party may hold any number of records
         most = None if of_parties else getattr(plan.privacy, "max_records_per_client", None)
         limited = most is not None
         if limited not in measured:
@@ -264,7 +264,7 @@ def _scored(subject: Dataset, job: Trial, point: Point, release: Release, shards
 def _score(release: Release, head: Any, test: tuple[Any, Any]) -> tuple[Scores, str]:
     schema = release.plan.schema
     if schema.suppressible and len(release.suppressed) == schema.sizes["class"]:
-        return NOTHING_RIGHT, ""  # nothing is left to predict
+        return NOTHING_RIGHT, ""  # no class remains to predict
     try:
         site = {"X_site": test[0]} if predicted(schema) == "parties" else {}  # the serving site's own rows
         return Scores.of(schema, head.fit_release(release, **site), *test), ""

@@ -330,7 +330,7 @@ def _arrays(plan: Plan, field: str, pair: Any) -> tuple[Any, Any]:
 
 def _check_records(subject: Dataset) -> None:
     records, most = len(subject.train[0]), subject.plan.cohort.max_records
-    if predicted(subject.plan.schema) == "parties":  # each of which is one record
+    if predicted(subject.plan.schema) == "parties":  # one party counts as one record
         records = max(subject.axes.clients or (subject.plan.cohort.clients,))
     if records > most:
         raise DataError(f"train holds {records} records and cohort.max_records={most}; raise it in the plan")
