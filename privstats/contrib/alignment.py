@@ -103,7 +103,7 @@ class Alignment(Planned):
 
     @cached_property
     def template(self) -> Plan:
-        """A round's plan, with placeholder reference and clients."""
+        """A round's plan, with placeholders."""
         anybody = tuple(range(self.first.cohort.clients)) if self._bare else None
         schema = replace(self.schema, reference=True, among=anybody)
         return replace(self.first, schema=schema, published=PLACEHOLDER)
@@ -120,7 +120,7 @@ class Alignment(Planned):
         """Return round ``len(releases)``'s plan; None after T rounds, or after a missing sum without noise.
 
         Raises:
-            PlanError: releases of other plans, or, without noise, over other clients.
+            PlanError: releases of other plans or, without noise, clients.
         """
         if not releases:
             return self.first
@@ -132,11 +132,7 @@ class Alignment(Planned):
         return replace(self.first, schema=schema, published=published)
 
     def reference(self, releases: Releases) -> Reference:
-        """Return the sums' common mean and covariance.
-
-        Raises:
-            ReleaseError: the first sum is missing.
-        """
+        """Return the sums' common mean and covariance, after a first sum."""
         if not releases or releases[0] is None:
             raise ReleaseError("an alignment has a reference once its first sum is released; this one was not")
         first = releases[0].moments
@@ -192,7 +188,7 @@ class Reference:
 
     Attributes:
         mean, covariance: published, ``(d,)`` and ``(d, d)``.
-        schema: how clients measure their own Gaussians.
+        schema: for clients' own Gaussians.
 
     Example:
         >>> schema = ps.GaussianSchema(2, clip_norm=8.0, shrinkage=0.1, rounds=1)
@@ -228,7 +224,7 @@ class Reference:
 
         Args:
             transform: of the second plan.
-            X: the client's records, as the first plan's schema accepts them.
+            X: the client's records.
 
         Raises:
             PlanError: the transform is to another reference.

@@ -132,7 +132,7 @@ class ClientUpdates:
         Each call is a separate round and costs its price.
 
         Args:
-            update: arrays by name, of :attr:`shapes`; one with NaN or infinity counts as zeros.
+            update: arrays by name; one with NaN or infinity counts as zeros.
             ledger: the client's own.
             account: one with unit ``"client"`` and adjacency ``"replace-one"``.
             rng: None samples from the system.
@@ -143,8 +143,7 @@ class ClientUpdates:
 
         Raises:
             DataError: other names or shapes; nothing is spent.
-            LedgerError: the cap does not admit one more round, or no such account exists; nothing is spent, and nothing
-                may leave.
+            LedgerError: no such account, or no room for a round; nothing is spent, and nothing may leave.
         """
         row, noise = self._row(update), checked(rng, allow_reproducible=allow_reproducible)
         self._require_account(ledger, account)

@@ -54,7 +54,6 @@ class Row:
 
     Attributes:
         sources: letters of :data:`TEXTS`, each with a clause.
-        question: in a few words.
         answer: empty where only a person knows it.
         proof: a documentation page, a command, or a file next to this page.
         signer: a key of :data:`SIGNERS`.

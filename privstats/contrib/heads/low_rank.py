@@ -26,12 +26,12 @@ class LowRankQDA(ClassHead):
     """QDA with ``Sigma_c = D_c + U_c U_c^T``, U_c of rank r (GH-OFL appendix A.2), inverted by Woodbury.
 
     Args:
-        rank: r, directions per class, at least 0; at most d are used.
+        rank: r, directions per class; at most d are used.
         basis: coordinates of D_c and U_c: ``"pooled"`` whitens the pooled covariance, so that rank 0 is LDA;
             ``"features"`` (the paper's) makes rank 0 naive Bayes.
-        residual: D_c, after U_c has the r largest eigenvalues: ``"isotropic"``, the mean of the other eigenvalues;
-            ``"diagonal"`` (the paper's), the diagonal of the rest; ``"whole"``, the diagonal of the full covariance.
-        pooled_weight: pull toward the pooled covariance, as in ``RDA``; 0 in the paper.
+        residual: D_c, after U_c has the r largest eigenvalues: ``"isotropic"``, the mean of the others; ``"diagonal"``
+            (the paper's), the diagonal of the rest; ``"whole"``, the diagonal of the full covariance.
+        pooled_weight: pull toward the pooled covariance; 0 in the paper.
         shrinkage, priors, subspace: as in ``QDA``.
 
     Attributes:

@@ -33,7 +33,7 @@ _WORTHWHILE = 1e-5  # smallest relative fall of the loss that counts
 
 @dataclass(frozen=True)
 class Samples:
-    """Synthetic rows ``(C * per_class, d)``, float64, ordered by class, and their labels."""
+    """Synthetic rows, ordered by class, ``(C * per_class, d)``, and their labels."""
 
     rows: Array
     labels: Any
@@ -87,7 +87,7 @@ class World:
 
         Args:
             evidence: with S, B or D.
-            dimension: of the subspace, not None; more than C - 1 adds directions in which class covariances differ.
+            dimension: of the subspace; more than C - 1 adds directions in which class covariances differ.
             pooled_weight, shrinkage: as in ``class_covariances``.
             priors: as in ``log_priors``.
         """

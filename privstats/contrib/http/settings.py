@@ -34,10 +34,10 @@ class Limits:
     """Limits on the cost of an unauthenticated host.
 
     Attributes:
-        connections: per address without a good signature yet; a further one replaces one of them.
+        connections: per address without a good signature; a further one replaces one of them.
         bad_signatures: per second and address; a further one ends its connection.
         in_flight_mib: all bodies being received, in MiB.
-        proxies: addresses of proxies with a trusted ``Forwarded`` header.
+        proxies: with a trusted ``Forwarded`` header.
     """
 
     connections: int = 2048

@@ -72,7 +72,7 @@ class PrivateWeights(Filter):
         )
 
     def process(self, shareable: Shareable, fl_ctx: FLContext) -> Shareable:
-        """Return the private form of a result; for a failed result only the fact that it failed.
+        """Return the private form of a result; for a failed result only that it failed.
 
         Raises:
             DataError: no DXO of weights, or other arrays than ``shapes``.

@@ -60,7 +60,7 @@ class Claim:
 
     @property
     def stated(self) -> tuple[object, ...]:
-        """The claim's fields and derived numbers, for a digest."""
+        """The fields and derived numbers, for a digest."""
         statement = statement_of(self)
         fields = (self.sums, self.sizes, self.unit, self.most_records, self.grid_bits, self.counters, self.clipped)
         return (_VERSION, statement.name, *fields, statement.signed, statement.bits, statement.ends)
@@ -100,9 +100,7 @@ class Claim:
     def headroom(
         self, rooms: tuple[Headroom, ...], group: Prime, clients: int, tail: Callable[[Segment], float]
     ) -> tuple[Headroom, ...]:
-        """Return every segment's room in the group; raise ``PlanError`` where noisy sums could exceed half of
-        the field.
-        """
+        """Return every segment's room in the group; refuse noisy sums that could exceed half of the field."""
         reach = self.statement.reach if self.statement.tested_size else 0
         sums = clients * (2 * self.most_records * self.unit + reach)
         out = []
@@ -125,7 +123,7 @@ class Claim:
         return FieldStreams(group, self.statement, helpers, context)
 
     def check_vector(self, vector: RingVector) -> None:
-        """Raise ``DataError`` for a vector that a report could not prove, before anything is sent."""
+        """Raise ``DataError`` for a vector that a report could not prove."""
         x = lift(np.concatenate(vector.lanes).astype(np.uint64))
         hidden = self.statement.hidden_of(x)
         self.statement.witness(x, hidden, lambda number, size: stream(number.to_bytes(32, "big"), size))
@@ -146,7 +144,7 @@ class Claim:
 
 @lru_cache(maxsize=8)
 def statement_of(claim: Claim) -> Statement:
-    """Return the statement that a claim names; raise ``PlanError`` if the field has no room for its records."""
+    """Return the statement that a claim names."""
     return _KINDS[claim.sums](claim)
 
 

@@ -19,7 +19,7 @@ class Counts(Statement):
     """Counts by their bits, without witness or tests.
 
     Args:
-        tables: cells of each table, concatenated in x; a record is in one cell of each.
+        tables: cells of each table, concatenated in x.
         unit: wire steps of one record; of one grid step where the plan clips clients.
         most_records: n, in these units.
     """

@@ -44,12 +44,12 @@ def checked(values: Field) -> Field:
 
 
 def element(value: int) -> np.uint64:
-    """Return an integer as an element of the field."""
+    """Return an integer modulo p."""
     return np.uint64(value % P)
 
 
 def elements(values: Integers) -> Field:
-    """Return integers between -p/2 and p/2 as elements."""
+    """Return centred integers as elements."""
     return (values + (values >> 63 & P)).astype(np.uint64)
 
 
@@ -89,17 +89,17 @@ def mul(a: Field, b: Field) -> Field:
 
 
 def total(values: Field) -> int:
-    """Return the sum of at most 2**31 elements."""
+    """Sum at most 2**31 elements."""
     return (int(np.sum(values & _LOW32)) + (int(np.sum(values >> np.uint64(32))) << 32)) % P
 
 
 def totals(values: Field) -> Field:
-    """Return the sums of rows of at most 2**31 elements."""
+    """Sum rows of at most 2**31 elements."""
     return _joined(np.sum(values & _LOW32, axis=1), np.sum(values >> np.uint64(32), axis=1))
 
 
 def grouped(values: Field, starts: NDArray[np.intp]) -> Field:
-    """Return the sums of nonempty runs of elements, which begin at ``starts``."""
+    """Return the sums of nonempty runs, which begin at ``starts``."""
     low = np.add.reduceat(values & _LOW32, starts)
     high = np.add.reduceat(values >> np.uint64(32), starts)
     return _joined(low, high)
@@ -116,7 +116,7 @@ def dot(a: Field, b: Field) -> int:
 
 
 def matmul(a: Field, b: Field) -> Field:
-    """Return the product of an (r, k) and a (k, c) matrix, exact in doubles."""
+    """Return the product of two matrices, exact in doubles."""
     out = np.zeros((a.shape[0], b.shape[1]), np.uint64)
     for start in range(0, a.shape[1], _INNER):
         left, right = _limbs(a[:, start : start + _INNER], 0), _limbs(b[start : start + _INNER], 1)
@@ -160,7 +160,7 @@ def stream(key: bytes, size: int) -> Field:
 
 
 def without_p(words: Field, further: Field) -> Field:
-    """Return 61-bit words, with each p replaced by the next further word that is not p."""
+    """Replace each p among 61-bit words by the next further word that is not p."""
     places = np.flatnonzero(words == _P)
     out = words.copy()
     out[places] = further[further != _P][: places.size]

@@ -22,12 +22,6 @@ from privstats.secagg.upload.signed_statements import derive
 class FieldStreams:
     """The masking scheme of one run with reports that prove ``statement``.
 
-    Args:
-        group: of the summed vectors.
-        statement: proved by every report.
-        helpers: their number.
-        context: of the run.
-
     Guarantee: any set of members that lacks one of a report's shares sees a uniform vector, and learns nothing about an
     honest report from its proof's answers, for any query (docs/proofs.md).
     """
@@ -43,7 +37,7 @@ class FieldStreams:
     def cover(self, vector: RingVector, root: bytes | bytearray, sender: int) -> Hidden:
         """Return the report of an honest client; raise ``DataError`` where the vector does not meet the statement.
 
-        The secret depends on the witness, which may differ between machines: compute a report only once.
+        The secret depends on the witness: compute a report only once.
         """
         x, context = np.concatenate(vector.lanes).astype(np.uint64), self._context
         hidden = self._statement.hidden_of(lift(x))

@@ -72,7 +72,7 @@ class Full(Gram):
 
 
 def diagonal(rows: int) -> Indices:
-    """Return the diagonal's indices in a lower triangle stored row by row."""
+    """Return the diagonal's indices in a row-wise lower triangle."""
     every = np.arange(rows)
     return np.asarray(every * (every + 3) // 2)
 
@@ -111,7 +111,7 @@ class Pattern:
 
     @cached_property
     def inner(self) -> tuple[Indices, Indices]:
-        """Row and column of each entry in a block."""
+        """Row and column of a block's entries."""
         classes, below = np.arange(self.classes), self.classes + np.arange(self.features)
         row, column = np.tril_indices(self.features)
         rows = np.concatenate([classes, np.tile(below, self.classes), self.classes + row])
@@ -120,7 +120,7 @@ class Pattern:
 
     @cached_property
     def places(self) -> tuple[Indices, Indices]:
-        """Row and column of each entry in the full matrix."""
+        """Row and column of all entries."""
         shifts = self.width * np.arange(self.blocks)[:, None]
         rows, columns = self.inner
         return (shifts + rows).ravel(), (shifts + columns).ravel()
@@ -138,12 +138,12 @@ class Pattern:
 
     @cached_property
     def by_row(self) -> tuple[Indices, Indices]:
-        """Order of the entries by row, and each row's start."""
+        """Order by row, and each row's start."""
         return _sorted(self.places[0])
 
     @cached_property
     def by_column(self) -> tuple[Indices, Indices]:
-        """Order of the entries by column, and each column's start."""
+        """Order by column, and each column's start."""
         return _sorted(self.places[1])
 
 

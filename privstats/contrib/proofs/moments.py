@@ -80,7 +80,7 @@ class Moments(Statement):
 
     @property
     def mass(self) -> int:
-        """n 4**f, the count of n records in steps."""
+        """n 4**f, n records in steps."""
         return self.most_records * self.unit
 
     @property
@@ -102,17 +102,17 @@ class Moments(Statement):
 
     @property
     def entries(self) -> int:
-        """Entries of T, L or E."""
+        """Entries of T."""
         return self.pattern.size
 
     @property
     def witness_size(self) -> int:  # type: ignore[override]
-        """Size of L, E and the hidden entries."""
+        """Entries of L, E and the hidden part."""
         return 2 * self.entries + self.hidden
 
     @property
     def tested_size(self) -> int:  # type: ignore[override]
-        """Size of L and E."""
+        """Entries of L and E."""
         return 2 * self.entries
 
     @cached_property
@@ -123,7 +123,7 @@ class Moments(Statement):
 
     @cached_property
     def slacks(self) -> tuple[Slack, ...]:  # type: ignore[override]
-        """Slacks of the lines, of E's size, and of the cones."""
+        """Slacks of lines, of E's size, and of cones."""
         cone = Slack("cone", self.width, (self.mass + 2 * self.width).bit_length())
         return (*self.limits, Slack("error", self.error, self.error.bit_length()), *[cone] * self.cones)
 
@@ -147,7 +147,7 @@ class Moments(Statement):
         return w[self.entries : 2 * self.entries]
 
     def sources_of(self, x: Field, w: Field) -> Field:
-        """Return the sources of T's entries and the lines."""
+        """Return x and the hidden entries."""
         return np.concatenate([x, w[2 * self.entries :]]) if self.hidden else x
 
     def hidden_of(self, x: Integers) -> Integers:

@@ -27,9 +27,9 @@ class Secrets:
     """The secrets of one report.
 
     Attributes:
-        context, sender: the run's context, and the client's roster index.
+        context, sender: the run's, and the client's roster index.
         secret: 32 bytes for this vector, witness, run and sender alone.
-        seeds: 32 bytes per helper, which expand to its share.
+        seeds: each helper's 32 bytes.
     """
 
     context: bytes
@@ -43,13 +43,7 @@ class Secrets:
 
 @dataclass(frozen=True, eq=False)
 class Proof:
-    """A finished report.
-
-    Attributes:
-        body: the leader's share: the vector minus the helpers' shares.
-        blind: 32 bytes sent with the body.
-        transcript: the client's signed part.
-    """
+    """A finished report: the leader's share, its 32-byte blind, and the part that the client signs."""
 
     body: Field
     blind: bytes
@@ -78,8 +72,8 @@ class Attempt:
 
     Attributes:
         x, witness: the proved entries, and their witness.
-        number: the try's; blind and masks derive from it.
-        products, commits: of the Grams; to the helpers' seeds.
+        number: of the try, for blind and masks.
+        commits: to the helpers' seeds.
         vector: the report in the clear.
     """
 
@@ -131,7 +125,7 @@ class Attempt:
 
     @cached_property
     def sums(self) -> list[int]:
-        """Signed sums of the tested entries, between -p/2 and p/2."""
+        """Signed sums of the tested entries, centred modulo p."""
         statement = self.statement
         if not statement.signed:
             return []
@@ -141,19 +135,19 @@ class Attempt:
 
     @cached_property
     def values(self) -> list[int]:
-        """Required values of the slacks, between -p/2 and p/2."""
+        """Required values of the slacks, centred modulo p."""
         forms = self.statement.relations(self.x, self.witness, self.products)
         return [_centred(int(form) + slack.constant) for form, slack in zip(forms, self.statement.slacks, strict=True)]
 
     @property
     def keeps(self) -> bool:
-        """Whether every slack is in its range, for any blind."""
+        """Whether every slack is in its range."""
         widths = (slack.width for slack in self.statement.slacks)
         return all(0 <= each < 1 << width for each, width in zip(self.values, widths, strict=True))
 
     @property
     def fits(self) -> bool:
-        """Whether every sum and every slack is in its range."""
+        """Whether every sum and slack is in its range."""
         half = 1 << (self.statement.bits - 1)
         return self.keeps and all(-half <= each < half for each in self.sums)
 

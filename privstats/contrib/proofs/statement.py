@@ -50,7 +50,7 @@ class Gram(ABC):
 
     @abstractmethod
     def product(self, x: Field, w: Field) -> Field:
-        """Return the sent part of X X'; empty where none is sent."""
+        """Return the sent part of X X'."""
 
     @abstractmethod
     def multiply(self, x: Field, w: Field, z: Field) -> Field:
@@ -88,7 +88,7 @@ class Statement(ABC):
     grams: tuple[Gram, ...]
 
     def hidden_of(self, x: Integers) -> Integers:
-        """Return the unsent part, computed from the entries; empty by default."""
+        """Return the unsent part, by default none."""
         return x[:0]
 
     @abstractmethod
@@ -97,11 +97,11 @@ class Statement(ABC):
 
     @abstractmethod
     def tested(self, x: Field, w: Field) -> Field:
-        """Return the tested entries, ``(tested_size,)``."""
+        """Return the tested entries."""
 
     @abstractmethod
     def relations(self, x: Field, w: Field, products: Sequence[Field]) -> Field:
-        """Return the slacks' linear forms, without constants."""
+        """Return the slacks' forms, without constants."""
 
     @property
     def signed(self) -> int:
@@ -136,7 +136,7 @@ class Statement(ABC):
 
     @cached_property
     def lengths(self) -> tuple[tuple[int, ...], tuple[int, int], tuple[int]]:
-        """Lengths of the report's parts by stage: x, w and per Gram M, z, Xz, z'z; bits, masks; h."""
+        """Lengths by stage: x, w and per Gram M, z, Xz, z'z; bits, masks; h."""
         grams = (part for g in self.grams for part in (g.product_size, g.columns, g.rows, 1))
         return (self.size, self.witness_size, *grams), (self.rows * self.bits, self.rows), (3 * (self.bits + 1),)
 

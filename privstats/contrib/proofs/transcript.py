@@ -25,7 +25,7 @@ class Transcript:
     """The signed statement of one report, which all members have before the leader's query.
 
     Attributes:
-        context, sender: the run's, and the client's roster index.
+        sender: the client's roster index.
         commits: to each helper's seed, in order.
         parts: hashes of the first two stages of the leader's share, under a blind.
     """
@@ -53,12 +53,12 @@ class Transcript:
 
 
 def first_part(context: bytes, sender: int, blind: bytes, stage: bytes) -> bytes:
-    """Return the hash of the leader's share of x, witness, products and masks."""
+    """Hash the leader's share of x, witness, products and masks."""
     return labelled("proof-part", context, index(sender), _FIRST, blind, stage)
 
 
 def second_part(context: bytes, sender: int, blind: bytes, stage: bytes) -> bytes:
-    """Return the hash of the leader's share of the bits and their masks."""
+    """Hash the leader's share of the bits and their masks."""
     return labelled("proof-part", context, index(sender), _SECOND, blind, stage)
 
 

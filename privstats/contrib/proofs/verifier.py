@@ -35,7 +35,6 @@ class Report:
 
     Attributes:
         x, w: the summed entries, and the witness.
-        grams: one per Gram of the statement.
         bits: ``(rows, Q)``, the tests' first, then the slacks'.
         masks: one per row.
         quotients: h's values, ``(3, Q + 1)``.
@@ -67,12 +66,8 @@ def cut(statement: Statement, vector: Field) -> Report:
 
 @dataclass(frozen=True, eq=False)
 class Query:
-    """The leader's coins for one report.
-
-    Attributes:
-        grams: nonzero v, and c, per Gram.
-        point: t, at least 2 Q + 2.
-        weights: the tests' first, then the slacks'.
+    """The leader's coins for one report: a nonzero v and c per Gram, t of at least 2 Q + 2, and the weights of
+    tests, then slacks.
     """
 
     grams: tuple[tuple[int, Field], ...]
@@ -117,7 +112,7 @@ def bad_parts(statement: Statement, body: Field, blind: bytes, signed: Transcrip
 
 
 def answer_size(statement: Statement) -> int:
-    """Return the elements of an answer: per Gram w and q, the zero, f of every row, three of h."""
+    """Return an answer's elements: per Gram w and q, the zero, each row's f, three of h."""
     return sum(gram.columns + 1 for gram in statement.grams) + 1 + statement.rows + 3
 
 

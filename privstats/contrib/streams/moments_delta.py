@@ -129,9 +129,6 @@ class PersonDelta(MomentsDelta):
         clip: bounds a person.
         counted: records against the plan's limits, entered plus left; private, never sent.
 
-    Raises:
-        DataError: as for :class:`MomentsDelta`.
-
     Example:
         >>> privacy = ps.Privacy(model="central", unit="person", adjacency="add-remove", epsilon=1.0, delta=1e-5,
         ...     max_records_per_person=2, person_clip=2)

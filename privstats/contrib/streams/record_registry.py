@@ -258,7 +258,7 @@ class RecordRegistry:
 
         Raises:
             LocalProtocolError: no proof of exclusion.
-            LedgerError: no such proof in this protocol, or another upload's.
+            LedgerError: no such proof exists in this protocol, or another upload's.
         """
         upload = prove_excluded_upload(self.stream.first, report, statements, roster=roster, panel=panel)
         with self._log.changing() as changes:
@@ -272,7 +272,7 @@ class RecordRegistry:
         Read the release with ``signed_by``. Under any model but central the list proves nothing.
 
         Raises:
-            LedgerError: another model, a list with this client, or no outstanding upload of this node.
+            LedgerError: another model, a list with this client, or no outstanding upload.
         """
         privacy = self.stream.first.privacy
         if isinstance(privacy, NoPrivacy) or privacy.trust.drawn_by != "server":

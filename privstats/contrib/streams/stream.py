@@ -200,8 +200,8 @@ class Stream(Planned):
         """Return the factor by which all nodes together cost one node's mu^2 under this adjacency.
 
         Add-remove: the squared norm of a record's contribution to all nodes, times ``1 + repeats``. Replace-one: the
-        two records may be in different epochs, so max(mu_replace^2, 2 mu_add^2) of an epoch; where they also leave, in
-        any order, at most 4 mu_add^2 of one record's cost. Likewise for persons, each with the clipped sum of all rows
+        two records may be in different epochs, so max(mu_replace^2, 2 mu_add^2) of an epoch; where they also leave, at
+        most 4 mu_add^2 of one record's cost. Likewise for persons, each with the clipped sum of all rows
         (docs/sensitivity.md, One person).
         """
         parts = self.row.parts(self.epochs, deletions=self.deletions) * (1 + self.repeats)

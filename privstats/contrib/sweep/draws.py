@@ -138,9 +138,8 @@ class Dataset:
 
     Attributes:
         train, test: ``(X, y)`` of the cohort's records, and of the records to score on.
-        heads: a fresh head per call, by name; one that ends a course, or a ``BehindMean``, spends the point's promise
-            in total, and a ``Rival`` is trained on all records.
-        seed: fixes partitions and noise.
+        heads: functions by name; a head that ends a course, or a ``BehindMean``, spends the point's promise in total,
+            and a ``Rival`` is trained on all records.
         trained: scores of the rivals, each trained once per process.
     """
 

@@ -60,13 +60,11 @@ class Study:
     """The result of a study.
 
     Attributes:
-        plan, axes: the varied plan, and its variations.
         draws: one row per point, head and replicate.
-        baselines: scores of models of the pooled records, without privacy, by name.
-        rivals: trained privately on the pooled records, by name.
+        baselines: scores of models of the pooled records, without privacy.
+        rivals: trained privately on the pooled records.
         missing: sentences on heads that lack statistics.
         metric: name of the score.
-        seed, repeats: reproduce the study.
         sizes: records and columns of both parts, and classes or targets.
         data: SHA-256 of all four arrays.
         versions: of the software.

@@ -22,7 +22,6 @@ class Sweep:
     """The result of a sweep: points in the order of epsilons and heads.
 
     Attributes:
-        plan: the varied plan.
         points: one per epsilon and head.
         missing: each excluded head's sentence on the statistic it lacks.
         repeats: noise replicates per epsilon.
