@@ -36,12 +36,10 @@ _STEPS = get_args(Step)
 class Alignment(Planned):
     """A first sum of ``(n, sum x, n Sigma)`` and T rounds, each at the reference computed from earlier sums.
 
-    Without noise all sums are over the *same* clients: a vanished client ends the alignment. Under a promise a round
-    without a sum only advances the count.
+    Without noise all sums are over the *same* clients: a vanished client ends the alignment at the reference reached so
+    far. Under a promise a round without a sum only advances the count.
 
-    Use it for clients that each hold one domain, with different label mixes, judged on the complete domain
-    (docs/alignment.md). Judged on the client's own mix it costs accuracy; use ``WithinSchema`` and ``heads.Personal``
-    there.
+    docs/alignment.md states where this course helps, and where it costs accuracy.
 
     Guarantee:
         With a ``Privacy`` of unit client and a ``client_clip``, all T + 1 sums together are mu-GDP with :attr:`mu`, for
@@ -88,7 +86,6 @@ class Alignment(Planned):
 
         Args:
             whole: the first sum's plan; all sums share its promise in equal parts of mu^2.
-            step: as for the class.
         """
         schema = _require_first(whole)
         if isinstance(whole.privacy, NoPrivacy):
@@ -103,7 +100,7 @@ class Alignment(Planned):
 
     @cached_property
     def template(self) -> Plan:
-        """A round's plan, with placeholders."""
+        """A round's plan, with a placeholder reference and placeholder clients."""
         anybody = tuple(range(self.first.cohort.clients)) if self._bare else None
         schema = replace(self.schema, reference=True, among=anybody)
         return replace(self.first, schema=schema, published=PLACEHOLDER)
@@ -120,7 +117,7 @@ class Alignment(Planned):
         """Return round ``len(releases)``'s plan; None after T rounds, or after a missing sum without noise.
 
         Raises:
-            PlanError: releases of other plans or, without noise, clients.
+            PlanError: releases of other plans or, without noise, over other clients than the first.
         """
         if not releases:
             return self.first
@@ -132,7 +129,7 @@ class Alignment(Planned):
         return replace(self.first, schema=schema, published=published)
 
     def reference(self, releases: Releases) -> Reference:
-        """Return the sums' common mean and covariance, after a first sum."""
+        """Return the common mean and covariance that follow from the sums, of which the first must exist."""
         if not releases or releases[0] is None:
             raise ReleaseError("an alignment has a reference once its first sum is released; this one was not")
         first = releases[0].moments
@@ -188,7 +185,7 @@ class Reference:
 
     Attributes:
         mean, covariance: published, ``(d,)`` and ``(d, d)``.
-        schema: for clients' own Gaussians.
+        schema: how clients measure their own Gaussians.
 
     Example:
         >>> schema = ps.GaussianSchema(2, clip_norm=8.0, shrinkage=0.1, rounds=1)
@@ -219,8 +216,8 @@ class Reference:
     def local(self, transform: Transport, X: Any) -> Transport:
         """Return one client's transform, from its own Gaussian to the reference.
 
-        It equals the plan's, so ``replace(plan.schema, transform=(local,))`` measures under the plan's schema. Its
-        derived values stay in memory.
+        It equals the plan's, so ``replace(plan.schema, transform=(local,))`` measures under the plan's schema. The
+        values derived from the records stay in memory and are never saved.
 
         Args:
             transform: of the second plan.

@@ -54,7 +54,7 @@ class ClientUpdates:
         rounds: the number of rounds that share it.
 
     Raises:
-        PlanError: a value out of range, or rounds of noise alone.
+        PlanError: a value out of range, or so little budget per round that only noise would remain.
 
     Example:
         >>> from privstats.contrib.client_updates import ClientUpdates
@@ -89,7 +89,7 @@ class ClientUpdates:
 
     @cached_property
     def schema(self) -> MeanSchema:
-        """Schema of one update: one record, its arrays concatenated by name."""
+        """Schema of one update: one record, its arrays concatenated in the order of their names."""
         return MeanSchema(self.size, self.clip_norm, _GRID_BITS)
 
     @cached_property
@@ -129,11 +129,10 @@ class ClientUpdates:
     ) -> dict[str, NDArray[np.float32]]:
         """Charge the ledger, then return the update clipped, rounded and with noise: the only form that may leave.
 
-        Each call is a separate round and costs its price.
+        Each call is a separate round and costs its price, even for the same update.
 
         Args:
             update: arrays by name; one with NaN or infinity counts as zeros.
-            ledger: the client's own.
             account: one with unit ``"client"`` and adjacency ``"replace-one"``.
             rng: None samples from the system.
             allow_reproducible: accept a reproducible ``rng``, for tests.
@@ -143,7 +142,8 @@ class ClientUpdates:
 
         Raises:
             DataError: other names or shapes; nothing is spent.
-            LedgerError: no such account, or no room for a round; nothing is spent, and nothing may leave.
+            LedgerError: no such account, an account per record, or no room for a round; nothing is spent, and nothing
+                may leave.
         """
         row, noise = self._row(update), checked(rng, allow_reproducible=allow_reproducible)
         self._require_account(ledger, account)
@@ -207,7 +207,7 @@ class ClientUpdates:
 
     @staticmethod
     def _require_account(ledger: dp.Ledger, account: str) -> None:
-        """Refuse an account per record: one record may turn the complete update."""
+        """Refuse an account per record: one record may turn the complete update, so its price would be wrong."""
         cap = ledger.account(account).cap
         if cap is None or (cap.unit, cap.adjacency) != (_UNIT, _ADJACENCY):
             raise LedgerError(

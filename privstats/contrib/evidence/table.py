@@ -1,7 +1,8 @@
 """One table that an authority can sign: question, answer, where it is proved, who answers for it.
 
 Sources are NIST SP 800-226 (March 2025), ISO/IEC 27559:2022, HIPAA's expert determination (45 CFR 164.514(b)(1)), and
-Regulation (EU) 2025/327 by Opinion 05/2014. Needs the ``report`` extra (jinja2).
+Regulation (EU) 2025/327, tested by Opinion 05/2014 of the Article 29 Working Party. Needs the ``report`` extra
+(jinja2).
 """
 
 from __future__ import annotations

@@ -33,8 +33,8 @@ class PartyDiscriminant(ClassHead):
     """``argmax_c W_c . (x - m)``: W is the released sum of one direction of each party, m the mean of a site's rows.
 
     With ``PartyRounds`` W is the sum of both releases. m removes the rows' common offset, which W alone would read as a
-    preference. With a site's rows, each direction retains the likely share of W (``heads.estimates.site``), worth up to
-    18 points (docs/papers_and_peers.md). Probabilities are not calibrated.
+    preference. With a site's rows, each direction retains the likely share of W (``heads.estimates.site``).
+    Probabilities are not calibrated.
 
     Attributes:
         center_: m, ``(d,)``; zeros without ``X_site``.
@@ -85,7 +85,6 @@ class PartyDiscriminant(ClassHead):
             X_site: unlabelled rows of the site that will use the head. **No promise covers them**: the head holds their
                 mean and directions, so ``provenance_`` states that it must stay at that site. A hundred rows yield most
                 of the gain.
-            public: refused.
 
         Guarantee:
             Without ``X_site`` post-processing of the release, which costs no privacy. With it the release's promise

@@ -45,7 +45,6 @@ def draw(means: Array, values: Array, vectors: Array, per_class: int, dispersion
     Args:
         means: ``(C, d)``.
         values, vectors: eigenvalues ``(C, d)`` and eigenvectors ``(C, d, d)``.
-        per_class: samples of each class.
         dispersion: tau of GH-OFL section 3.3.
         seed: of numpy's PCG64.
     """

@@ -174,7 +174,7 @@ class _UnixConnection(HTTPConnection):
 
 
 def ask(home: Path, method: str, path: str, port: int | None = None) -> tuple[int, bytes]:
-    """Send a request to the leader's administration.
+    """Send a request to the leader's administration; return its status and body.
 
     Args:
         home: the leader's folder.

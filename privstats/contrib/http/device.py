@@ -44,7 +44,7 @@ class _Manifest(msgspec.Struct):
 
 @dataclass(frozen=True)
 class DeviceRun:
-    """A verified run; ``name`` is in hex, ``roster`` its digest, and ``panel`` has the report's sealing keys."""
+    """A verified run: name in hex, plan, the roster's digest, and the panel with the keys that seal a report."""
 
     name: str
     plan: Plan
@@ -56,7 +56,6 @@ class DeviceRun:
         """Read and verify the manifest of a run.
 
         Args:
-            dial: the connection to the leader.
             name: the run's name, in hex.
             study: 64 hex digits that pin run, plan and roster; never from the leader.
 
@@ -90,7 +89,6 @@ class DeviceRun:
         """Seal one report; store it before sending, and repeat only identical bytes.
 
         Args:
-            moments: the device's own.
             index, identity: its roster index, and the key there.
         """
         part = session.contribution(self.plan, moments, index=index).take()

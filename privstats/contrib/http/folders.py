@@ -1,7 +1,8 @@
 """Open the folders of a leader and of a helper; refuse, before any offer, folders that cannot serve devices.
 
-Sealed hashes of a release's reports let a device that lost its answer send again. The manifest is unsigned: a device
-compares plan and roster with its page's pinned values, and the offers sign the digest of the rest.
+After a release, sealed hashes of its reports let a device that lost its answer send its report again. The manifest is
+unsigned: a device compares plan and roster with its page's pinned values, and offers are signed over the digest of the
+rest.
 """
 
 from __future__ import annotations
@@ -150,7 +151,7 @@ class PanelOffers:
         return Panel(identities, tuple(map(Offer.decode, self._offers.values())))
 
     def of(self, place: int) -> bytes | None:
-        """Return the stored offer of a panel index."""
+        """Return the stored offer of a panel index; callable from any thread."""
         return self._offers.get(place)
 
     def lead(self, offer: Offer) -> None:
@@ -239,7 +240,7 @@ class End:
 
     @classmethod
     def of(cls, folder: RoundFolder, release: str, beside: bytes) -> End:
-        """Sign the statement.
+        """Sign the leader's statement of the run's end.
 
         Args:
             folder: the session's, at the leader.
@@ -250,7 +251,7 @@ class End:
 
 
 def clear_journal(journal: Path) -> None:
-    """Remove the journal of a process that died at the end."""
+    """Remove the journal of a process that died after recording the run's end."""
     if journal.exists():
         for path in filter(Path.is_file, journal.iterdir()):
             overwrite(path)

@@ -41,8 +41,6 @@ class Dialler:
     """One helper of one run.
 
     Attributes:
-        root_certificates: a file; the system's when None.
-        say: called with a line for the operator.
         connected: called with whether the leader answers.
         pause: seconds between two polls.
         connect: opens a connection to an address.

@@ -146,7 +146,7 @@ class Invitation:
 def study_of(run: bytes, plan: bytes, roster: bytes) -> str:
     """Return the page's digest: SHA-256, in hex, over the run's name and the digests of plan and roster.
 
-    It pins them, so no link and no leader can show one person another plan, panel or roster.
+    A page with this digest accepts no other plan, panel or roster from a link or a leader.
 
     Args:
         run: the roster's run, 1 to 255 bytes.

@@ -62,7 +62,6 @@ class Leader:
 
     Args:
         run: the leader's run; only ``owner`` calls its journal.
-        full: whether the disk has no room for another report.
     """
 
     def __init__(

@@ -47,7 +47,7 @@ class Penalties:
         self._used: dict[str, tuple[float, float]] = {}  # how full, and when
 
     def add(self, peer: str) -> Mapping[str, str]:
-        """Count one; return headers that end the connection when the bucket is full."""
+        """Count a bad signature; return headers that end the connection when the bucket is full."""
         level = self._level(peer)
         if level > self._rate - 1:
             return CLOSE
@@ -77,7 +77,7 @@ class Openings:
             raise Refused("rate")
 
     def add(self, sender: int) -> None:
-        """Count one."""
+        """Count a body that did not open."""
         self._times.setdefault(sender, deque()).append(self._clock())
 
 

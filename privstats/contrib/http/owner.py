@@ -1,6 +1,7 @@
 """The one thread that calls a run's journal: reports in groups with one disk wait, all other calls in between.
 
-A group is answered once all of it is on the disk: an earlier answer could vouch for data that a kill loses.
+A group, refusals and repeats included, is answered once all of it is on the disk: an earlier answer could vouch for
+data that a kill loses.
 """
 
 from __future__ import annotations

@@ -56,7 +56,6 @@ def write_study(folder: str | os.PathLike[str], plan: Plan, settings: Settings, 
     Args:
         folder: a new folder.
         plan: with a table ``[devices]``.
-        settings: the leader's address, the pages' origins, and the days.
         page: the page's address, without ``#`` and ``?``, on another host than the leader's.
 
     Raises:
@@ -165,7 +164,6 @@ def check_devices(plan: Plan, roster: Roster, folder: str | os.PathLike[str]) ->
     Call it before a key is offered: a roster by the leader could surround one person with Sybils.
 
     Args:
-        plan, roster: the party's.
         folder: with ``roster.signature``.
     """
     devices = plan.devices

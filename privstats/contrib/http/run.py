@@ -1,6 +1,6 @@
 """The leader's folder of one run: the panel's offers, the journal of its session, and the end.
 
-It is durable through any kill; call it in one thread.
+It survives any kill. Call it in one thread, except where a method admits any.
 """
 
 from __future__ import annotations
@@ -53,7 +53,6 @@ class LeaderRun:
 
     Attributes:
         now: Unix seconds.
-        say: called with a line for the operator.
         defers: ``part_sums`` sums settled parts; checks wait for them.
         manifest: for devices; None until the panel is complete.
         ended: the run's end; None before.
@@ -101,17 +100,17 @@ class LeaderRun:
         self._server = self._leader = None
 
     def heard(self, sender: int) -> bytes | None:
-        """Return the name of this sender's stored report (``folders.named``)."""
+        """Return the name of this sender's stored report (``folders.named``), or None; callable from any thread."""
         return self._answered.of(sender)
 
     @property
     def journal(self) -> JournaledServer | None:
-        """The journal, for its one thread, while the run is open."""
+        """The journal, for its one thread; None before the panel is complete and after the end."""
         return self._server
 
     @property
     def reports(self) -> int:
-        """Number of senders with a stored report, or in the release."""
+        """Number of senders with a stored report; after the end, in the release."""
         return len(self.ended.survivors) if self.ended is not None else len(self._answered)
 
     @property
@@ -139,7 +138,7 @@ class LeaderRun:
         return self._offers.missing
 
     def offered(self, place: int) -> bytes | None:
-        """Return the stored offer at a panel index."""
+        """Return the stored offer at a panel index; callable from any thread."""
         return self._offers.of(place)
 
     def take_offer(self, place: int, data: bytes) -> bool:

@@ -102,11 +102,11 @@ class Sums(Protocol):
     """Sums settled parts while a leader serves."""
 
     def stop(self) -> None:
-        """End it; the next process sums waiting parts."""
+        """Stop summing; the next process sums waiting parts."""
 
 
 class Summing(Protocol):
-    """Starts such sums: ``contrib.parts`` on a cluster."""
+    """Starts ``Sums``: ``contrib.parts`` on a cluster."""
 
     def start(self, run: LeaderRun, owner: Owner, loop: asyncio.AbstractEventLoop) -> Sums:
         """Begin with a run's parts; the owner's thread calls its journal."""
@@ -128,7 +128,7 @@ def serve(
         address: of the public socket.
         admin_port: a port of 127.0.0.1 that requires the token in ``admin.token``; None for a Unix socket in the
             folder.
-        cluster: sums the settled parts of a run that ``defers``.
+        cluster: sums the settled parts of a run that ``defers``; None: the leader does.
         started: called when both sockets accept connections.
         signals: signals end this process.
     """

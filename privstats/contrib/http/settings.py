@@ -63,7 +63,6 @@ class Settings:
         closes: when reports close.
         until: when the run's box keys end, at least 14 days after ``closes``.
         origins: of pages that browsers may send from; ``("*",)`` for all.
-        limits: see :class:`Limits`.
 
     Example:
         >>> from datetime import UTC, datetime

@@ -117,8 +117,6 @@ class FlareTransport:
         """Send one task and return its name.
 
         Args:
-            node: the receiver's number.
-            kind: the kind of request.
             data: a machine's message, unchanged.
             ttl: seconds after which FLARE drops it.
         """

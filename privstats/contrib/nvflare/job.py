@@ -1,6 +1,7 @@
 """The job that a coordinator submits to FLARE, and a machine's message in the form of its tasks.
 
-A task holds a kind of request and bytes; a result, a status code and bytes.
+A job is two class names and two times, without code or path. A task holds a kind of request and bytes; a result, a
+status code and bytes.
 """
 
 from __future__ import annotations
@@ -32,8 +33,7 @@ def write_job(
 
     Args:
         path: a new folder.
-        open_seconds: how long the first step waits for parties.
-        step_seconds: how long every other step waits.
+        open_seconds, step_seconds: as for ``PrivstatsController``.
         name: the job's name.
 
     Example:

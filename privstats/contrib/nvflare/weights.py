@@ -26,15 +26,16 @@ _KINDS = (DataKind.WEIGHT_DIFF, DataKind.WEIGHTS)
 class PrivateWeights(Filter):
     """Clips a site's weights to a public norm and adds all the noise that the promise needs, before they leave.
 
-    The noise is *local*: no other party is trusted, and a mean over n sites has the noise of one divided by sqrt(n).
-    Weights are clipped around zero, so send differences (``params_transfer_type="DIFF"``).
+    The noise is *local*: no other party is trusted. Weights are clipped around zero, so send differences
+    (``params_transfer_type="DIFF"``).
 
     The site's ledger, ``ledger`` in the folder that ``PRIVSTATS_HOME`` names (in a simulator, below
     ``PRIVSTATS_PARTIES``), is charged for every result. A result beyond its cap stays here, and the server gets
     ``TASK_RESULT_FILTER_ERROR``.
 
-    Only arrays leave, so every site weighs the same. Other results are refused, so name the tasks that train. Data that
-    a script streams to the server (``SummaryWriter``) pass no filter.
+    Only arrays leave: metrics, step counts and all else are dropped, so every site weighs the same. A result that is no
+    DXO of weights is refused, so name the tasks that train. Data that a script streams to the server
+    (``SummaryWriter``) pass no filter.
 
     Not protected, and charged to no account: the fact that a task failed. A script with a failure that depends on its
     records reveals a bit about them per round; no filter can hide it.
@@ -44,10 +45,7 @@ class PrivateWeights(Filter):
         under the account together.
 
     Args:
-        shapes: the model's array names and shapes; public.
-        clip_norm: the maximum norm over all arrays; public.
-        epsilon, delta: the promise of all rounds together.
-        rounds: the number of rounds that share it.
+        shapes, clip_norm, epsilon, delta, rounds: as for ``ClientUpdates``.
         account: the ledger's, per client under replace-one.
 
     Example:

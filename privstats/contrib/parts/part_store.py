@@ -1,7 +1,7 @@
 """Store objects for the sums of settled parts, in a folder or bucket that fsspec names.
 
-An object is one part's bodies, ciphertexts for the leader's box key; the store learns sizes and times. A reader
-verifies all bytes under a key that the store never has (GMAC, NIST SP 800-38D).
+An object is one part's bodies, ciphertexts for the leader's box key; the store learns sizes and times, never the keys
+that open them. A reader verifies all bytes under a key that the store never has (GMAC, NIST SP 800-38D).
 """
 
 from __future__ import annotations

@@ -130,7 +130,6 @@ class TrainedAdapter:
         return inner
 
     def _loss(self, flat: Array, pull: float) -> tuple[float, Array]:
-        """Return eq. 12 and its gradient at ``P = I + inward M``."""
         inner = self._inner
         M, n = flat.reshape(inner.shape[1], -1), len(self.rows)
         square = float(np.square(self.start.values).sum()) / (n * len(self.centre))

@@ -48,8 +48,7 @@ class _ClassHead(Constraint):
 class Personal(Classifier):
     """A release's head, adapted to one client with that client's records.
 
-    ``prior`` helps clients with different label mixes on their own data; ``adapter`` and ``offset`` help across
-    domains. On all clients' data ``prior`` hurts (docs/alignment.md).
+    docs/alignment.md states where each part helps, and where it hurts.
 
     Guarantee:
         None, on purpose. The release inside is as private as its plan states. The prior is the exact counts of the

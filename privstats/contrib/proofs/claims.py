@@ -134,7 +134,7 @@ class Claim:
         return not bad_parts(self.statement, words, blind, Transcript.of(context, sender, commits, parts))
 
     def words(self, column: bytes | memoryview) -> Field:
-        """Return little-endian words as elements, checked."""
+        """Return a column's words as elements, checked as by ``field.words_in``."""
         return words_in(column)
 
     def add(self, words: Field, more: Field) -> Field:

@@ -49,7 +49,7 @@ def element(value: int) -> np.uint64:
 
 
 def elements(values: Integers) -> Field:
-    """Return centred integers as elements."""
+    """Return integers between -p/2 and p/2 as elements."""
     return (values + (values >> 63 & P)).astype(np.uint64)
 
 
@@ -232,7 +232,7 @@ class Prime:
         return vector
 
     def unpack(self, data: bytes | memoryview) -> RingVector:
-        """Parse exactly ``wire_bytes`` bytes, checked."""
+        """Parse exactly ``wire_bytes`` bytes; raise ``ValueError`` for another length, or a word of p or more."""
         if len(data) != self.wire_bytes:
             raise ValueError(f"a packed vector has {self.wire_bytes} bytes, got {len(data)}")
         return self.of(words_in(data))
@@ -258,5 +258,5 @@ class Prime:
 
 
 def words_in(data: bytes | memoryview) -> Field:
-    """Return little-endian words as elements, checked."""
+    """Return little-endian words as elements; raise ``ValueError`` for a word of p or more."""
     return checked(np.frombuffer(data, "<u8").astype(np.uint64))

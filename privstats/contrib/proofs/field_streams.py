@@ -37,7 +37,7 @@ class FieldStreams:
     def cover(self, vector: RingVector, root: bytes | bytearray, sender: int) -> Hidden:
         """Return the report of an honest client; raise ``DataError`` where the vector does not meet the statement.
 
-        The secret depends on the witness: compute a report only once.
+        The secret depends on the witness, which may differ between machines: compute a report only once.
         """
         x, context = np.concatenate(vector.lanes).astype(np.uint64), self._context
         hidden = self._statement.hidden_of(lift(x))
@@ -82,7 +82,7 @@ class FieldStreams:
     def refused(
         self, body: bytearray, sender: int, commits: bytes, parts: bytes, rho: bytes, helped: Field
     ) -> tuple[str, ...]:
-        """Return the checks that a report fails, from the leader's body and the helpers' sum."""
+        """Return the checks that a report fails, from the leader's body and the sum of the helpers' answers."""
         signed = Transcript.of(self._context, sender, commits, parts)
         query = query_of(self._statement, rho, self._context, sender)
         own = answer(self._statement, words_in(memoryview(body)[BLIND_BYTES:]), signed, query)

@@ -111,7 +111,7 @@ class Bits:
 
     @property
     def first_point(self) -> int:
-        """Smallest allowed query point; smaller ones reveal bits, or yield h."""
+        """Smallest allowed query point: below it f reveals a mask or bits, or h was computed from f's values."""
         return 2 * self.count + 2
 
     def quotients(self, masks: Field, bits: Field, gamma: Field) -> Field:

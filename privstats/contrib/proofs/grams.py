@@ -154,7 +154,7 @@ def _sorted(keys: Indices) -> tuple[Indices, Indices]:
 
 @dataclass(frozen=True, eq=False)
 class Factor(Gram):
-    """A triangular factor L; L L' has the lower entries ``product_of``, and none is sent."""
+    """A triangular factor L in a pattern; L L' has the lower entries ``product_of``, none of which is sent."""
 
     name: str
     pattern: Pattern

@@ -85,7 +85,7 @@ class Moments(Statement):
 
     @property
     def cones(self) -> int:
-        """Number of class means to be proved in the ball."""
+        """Number of class means to be proved in the ball; 0 where every class has its own block."""
         return self.pattern.classes if self.pattern.classes > 1 else 0
 
     @property
@@ -261,8 +261,8 @@ def of_classes(
         classes, features: of the schema.
         grid_bits: f, at least 6.
         most_records: n.
-        second: sum B.
-        clipped: clients are clipped, by up to a grid step an entry.
+        second: B is among the sums.
+        clipped: the plan clips clients, toward zero, by up to a grid step an entry.
     """
     unit, block = 4**grid_bits, features * (features + 1) // 2
     pattern = Pattern(1, classes, features)
@@ -360,8 +360,8 @@ class _Folds:
 def of_folds(features: int, targets: int, folds: int, grid_bits: int, most_records: int) -> Moments:
     """Build the statement about G, h and q per fold: [[G, h], [h', Q]], with the client's hidden Q of trace q.
 
-    n bounds tr G and q over all folds; a record adds at most 4**f to each. With several folds, G may be of n records in
-    some and q of n others in the rest.
+    n bounds tr G and q over all folds; a record adds at most 4**f to each. With one fold these are n records; with
+    several, G may be of n records in some folds and q of n others in the rest.
     """
     unit, wire = 4**grid_bits, _Folds(features, targets, folds)
     mass = most_records * unit

@@ -144,7 +144,7 @@ def _squares(values: Integers) -> int:
 
 
 def of_norms(sizes: Sequence[int], unit: int, most_records: int, counters: Sequence[int] = ()) -> Norm:
-    """Build the statement with the smallest shift that has room and makes quotients no larger than rests.
+    """Build the statement with the smallest shift that has room, and with rests as large as its quotients.
 
     Args:
         sizes, counters: as in :class:`Norm`.

@@ -88,7 +88,7 @@ class Statement(ABC):
     grams: tuple[Gram, ...]
 
     def hidden_of(self, x: Integers) -> Integers:
-        """Return the unsent part, by default none."""
+        """Return the entries that no client sends, from x; none by default."""
         return x[:0]
 
     @abstractmethod

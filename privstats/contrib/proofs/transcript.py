@@ -1,6 +1,6 @@
 """Hashes and derivations of a proof, in the notation of ``docs/one_upload.md``.
 
-A commitment to a seed fixes every stage of a share; the blind stops tests of guesses by a part.
+A commitment to a seed fixes every stage of a share; the blind prevents the use of a part to test guesses.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def gamma(second: bytes, context: bytes, rows: int) -> Field:
 
 
 def query(rho: bytes, context: bytes, sender: int, size: int) -> Field:
-    """Return the leader's coins for one report."""
+    """Return the leader's coins for one report, sampled after the report was fixed."""
     return stream(derive(rho, f"query/{sender}", context), size)
 
 

@@ -98,7 +98,7 @@ def _first_from(words: Field, at: int, least: int) -> int:
 
 
 def bad_parts(statement: Statement, body: Field, blind: bytes, signed: Transcript) -> bool:
-    """Return whether the opened body differs from the parts that the client signed."""
+    """Return whether the opened body differs from the signed parts; raise ``ValueError`` for malformed words."""
     first, second, size = statement.ends
     if checked(body).shape != (size,):
         raise ValueError(f"a report of this statement has {size} words, got {body.size}")
@@ -148,7 +148,7 @@ def _combined(statement: Statement, report: Report, signed: Transcript, weights:
 
 
 def summed(answers: Iterable[Field]) -> Field:
-    """Return the sum of all members' answers, checked."""
+    """Return the sum of all members' answers; raise ``ValueError`` for a word that is no element."""
     first, *others = (checked(each) for each in answers)
     for each in others:
         first = add(first, each)
@@ -160,8 +160,8 @@ def refusals(statement: Statement, total: Field, signed: Transcript, query: Quer
 
     Guarantee:
         A report that does not meet the statement passes with probability at most 2**-128 for each hash that the client
-        computed beforehand, and 2**-54 once it has left, if leader and helpers follow the protocol and the query was
-        sampled after the report (docs: the gadgets and the lemma).
+        computed beforehand, and 2**-54 once the report has left, if leader and helpers follow the protocol and the
+        query was sampled after the report (docs: the gadgets and the lemma).
     """
     failed, at = [], 0
     for gram in statement.grams:

@@ -1,6 +1,7 @@
 """A party's inbox for a stream: batches of records, and the changes that a round carries.
 
-In a stream of persons only each person's first rows count; later rows are excluded and counted.
+In a stream of persons only the rows of a person's first batch count, all of them; rows in later batches are excluded
+and counted.
 """
 
 from __future__ import annotations
@@ -39,7 +40,6 @@ class Batch:
 
     Attributes:
         ids: an unchanging text per record; for persons, each row's person id.
-        X, y: the records.
         leave: ids of earlier records or persons that leave.
         unit: owner of an id, ``"record"`` or ``"person"``.
     """
@@ -145,7 +145,6 @@ class RecordInbox:
 
         Args:
             who: the party, for messages.
-            batch: the records.
             number: the batch's; the next when omitted.
             waiting: function from leaving ids to the number of records, entering and leaving, that the next round
                 already carries; the maximum over a tree's levels.
@@ -272,7 +271,6 @@ class RecordInbox:
         """Check a file of records and store it for the party's next epoch; an invalid one is not stored.
 
         Args:
-            source: the file.
             waiting: as for :meth:`check`.
         """
         batch = read_batch(source)
@@ -366,7 +364,7 @@ class PersonInbox(RecordInbox):
         return admitted
 
     def keep(self, source: Path, number: int) -> None:
-        """Store the file under a number, replacing any other."""
+        """See :meth:`RecordInbox.keep`."""
         super().keep(source, number)
         self._named.clear()
 
@@ -378,12 +376,12 @@ class PersonInbox(RecordInbox):
         return sum(min(rows.get(name, 0), most) for name in ids)
 
     def due(self, registry: RecordRegistry, place: int) -> int:
-        """Return the number of entering and leaving records due at this node's level."""
+        """See :meth:`RecordInbox.due`."""
         pending = registry.pending(place, [name for each in self.batches().values() for name in each.names])
         return self.weigh(pending.entering) + self.weigh(pending.leaving) + pending.missing
 
     def carried(self, registry: RecordRegistry, place: int) -> int:
-        """Return the number of records in a node's vector."""
+        """See :meth:`RecordInbox.carried`."""
         held = set(RegistryLog(registry.ledger, registry.entry).carried(place))
         names = [name for each in self.batches().values() for name in each.names]
         keys = record_keys(registry.secret, names)

@@ -46,7 +46,7 @@ class _Clock:
 
 
 def new_stream(path: Path, stream: Stream) -> None:
-    """Create the folders of all parties and of the server, and charge each party's ledger.
+    """Create the folders of all parties and of the server, each with its own keys, and charge each party's ledger.
 
     Raises:
         PlanError: the folder is not empty, or the plan's protocol needs a panel.

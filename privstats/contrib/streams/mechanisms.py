@@ -48,7 +48,7 @@ class Mechanism:
     Attributes:
         name: in plans of streams.
         nodes: function from the number of epochs to the nodes, in order.
-        matrix: likewise to the nodes' weights, ``(nodes, epochs)``.
+        matrix: function from the number of epochs to every node's weights, ``(nodes, epochs)``.
         correlated: releases weigh earlier epochs, so only a server that sees exact sums can form them.
         private: requires noise.
     """
@@ -62,7 +62,8 @@ class Mechanism:
     def parts(self, epochs: int, *, deletions: bool = False, opposed: bool = False) -> float:
         """Return the largest squared norm of one record's contribution to all nodes, over the record's own.
 
-        A record adds its entering epoch's column, less its leaving epoch's.
+        A record adds its entering epoch's column, less its leaving epoch's. A late record is in another node of its
+        level, which changes no norm.
 
         Args:
             epochs: T.

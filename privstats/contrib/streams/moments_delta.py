@@ -123,8 +123,7 @@ class PersonDelta(MomentsDelta):
     """Sums over persons who entered less those over persons who left.
 
     Attributes:
-        schema: of the measurement.
-        arrays: int64 by letter, blocks first, of either sign, in wire steps.
+        schema, arrays: as in :class:`MomentsDelta`, in wire steps.
         entered, left: numbers of persons; private, never sent.
         clip: bounds a person.
         counted: records against the plan's limits, entered plus left; private, never sent.

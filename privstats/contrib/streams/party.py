@@ -72,7 +72,7 @@ class ChangesPart:
 
 
 class Changes:
-    """A stream's kind: unsent changes join the next round; sent ones are repeated only with proof."""
+    """A party's rounds of a stream: unsent changes join the next round; sent ones are repeated only with proof."""
 
     def part(self, folder: RoundFolder) -> ChangesPart:
         """Return the changes pending at a round."""

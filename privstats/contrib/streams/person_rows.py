@@ -1,6 +1,7 @@
 """The rows of persons, and a digest of each person's rows, to verify that the same rows enter and leave a stream.
 
-A digest depends on the values of that person's rows alone. Ids and rows stay in this process.
+A digest depends on the values of that person's rows alone, not on other rows, order or container. Ids and rows stay in
+this process.
 """
 
 from __future__ import annotations
@@ -57,7 +58,6 @@ class PersonRows:
 
         Args:
             X, y: arrays, tensors, nested lists, or frames in memory, with columns reordered to the plan's.
-            persons: an id for each row.
             rule: ``registry.rule`` for persons who leave, or are sent again, if an earlier version read their ids
                 differently.
 

@@ -52,7 +52,7 @@ class Pending:
 class RecordRegistry:
     """One party's records in one run of a stream, opened with :meth:`open`.
 
-    A record counts as sent once its masked vector is sent: a silent server may have it.
+    A record counts as sent once its masked vector is sent, whatever the server reports: a silent server may have it.
 
     Args:
         stream: agreed on by all parties.
@@ -87,7 +87,7 @@ class RecordRegistry:
         """Return a run's registry, created on first use and verified against the chain.
 
         Raises:
-            LedgerError: edited rows, another course's entry, a wrong secret, or a refusal.
+            LedgerError: edited rows, another course's entry, a wrong secret, or the ledger refuses.
         """
         if not isinstance(secret, bytes) or len(secret) != SECRET_BYTES:
             raise LedgerError(
@@ -157,7 +157,7 @@ class RecordRegistry:
             changes.move("gone", keys)
 
     def state(self, record: str) -> State:
-        """Return a record's state."""
+        """Return ``"new"``, ``"in"`` or ``"gone"``."""
         (key,) = self._keys([record])
         with self._log.looking() as view:
             return view.index.state(self.entry.id, key)
@@ -166,7 +166,6 @@ class RecordRegistry:
         """Return the records that a node must add and subtract.
 
         Args:
-            node: the node's index.
             ids: the party's records, and those not yet subtracted at every level.
         """
         level = self._level(node)
@@ -183,7 +182,6 @@ class RecordRegistry:
         """Return the moments that a node carries, for ``session.client``.
 
         Args:
-            pending: the result of :meth:`pending`.
             entering, leaving: ``measure`` of exactly these records, or None; fewer where the plan excludes unreadable
                 records.
 
@@ -210,7 +208,7 @@ class RecordRegistry:
         return RegistryCharge(self.ledger, self.entry, node.place, plan.digest, self, tuple(sends))
 
     def withdraw(self, node: int) -> None:
-        """Give up a node that has sent nothing; the next may carry its records.
+        """Give up a node of which nothing was or will be sent; the next may carry its records.
 
         Raises:
             LedgerError: its vector was sent, or it was not started.
@@ -253,7 +251,6 @@ class RecordRegistry:
         Proof is every helper's signature that it abandoned the node, or enough clients' on its list of survivors.
 
         Args:
-            node: the node's index.
             report, statements, roster, panel: as for ``session.free``.
 
         Raises:
@@ -355,9 +352,6 @@ class RecordRegistry:
 class RegistryCharge(RoundCharge):
     """A node's mark and the records in its vector, in one transaction.
 
-    Attributes:
-        registry, sends: the registry, and the records to send.
-
     Example:
         >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=ps.Cohort(2, 2, 100), privacy=ps.NoPrivacy())
         >>> stream, ledger = ps.Stream(plan, epochs=4), ps.dp.Ledger.create("ledger.sqlite")
@@ -441,7 +435,7 @@ class PersonRegistry(RecordRegistry):
         return self._log.register().rule
 
     def names_of(self, ids: Iterable[str]) -> list[str | None]:
-        """Return persons of ids, by an earlier rule where they entered under it."""
+        """Return the ids' persons by the present rule; else by an earlier rule, if the person entered under it."""
         names = names_of(list(ids))
         if self.rule == RULE:
             return names
@@ -461,14 +455,13 @@ class PersonRegistry(RecordRegistry):
         self._enter(list(marks), marks)
 
     def pending(self, node: int, ids: Collection[str]) -> Pending:
-        """Return the persons that a node must carry."""
+        """Return the persons that a node must carry, each by one name for all forms of the id."""
         return super().pending(node, _named(ids, self.rule))
 
     def delta(self, pending: Pending, rows: PersonRows | None = None) -> MomentsDelta:  # type: ignore[override]
         """Return the sums that a node carries, for ``session.client``.
 
         Args:
-            pending: the result of :meth:`pending`.
             rows: all rows of its persons; others are ignored. For an earlier version's registry, pass
                 ``PersonRows.of(..., rule=registry.rule)``.
 

@@ -57,11 +57,9 @@ class StreamTotal:
     """Sums over all records that are in; ``heads`` read it as a release.
 
     Attributes:
-        plan: the stream's.
         vector: int64, flat, in grid steps; exact without DP.
         sigma: noise standard deviation per statistic, in real units.
         epoch: the last included, from 0.
-        suppressed: always empty.
 
     Example:
         >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=ps.Cohort(2, 2, 100), privacy=ps.NoPrivacy())
@@ -103,11 +101,11 @@ class Stream(Planned):
 
     Guarantee:
         All epochs together are mu-GDP with :attr:`mu`, which is at most the plan's own, for its unit and adjacency: one
-        record (client, person) more or less *in the complete stream*. Contract, which ``RecordRegistry``
-        (``PersonRegistry`` for persons) enforces at the party: a record, or a person with all rows, enters once and,
-        with ``deletions``, leaves once; it is sent at most ``1 + repeats`` times at each level. Sums cannot show a
-        breach: a record that comes and goes every epoch costs sqrt(T / 2) times the claim. The price allows replaced
-        records to be in different epochs.
+        record (client, person) more or less *in the complete stream*. This rests on a contract that only the party can
+        meet, and that ``RecordRegistry`` (``PersonRegistry`` for persons) enforces for it: a record, or a person with
+        all rows, enters once and, with ``deletions``, leaves once; it is sent at most ``1 + repeats`` times at each
+        level. Sums cannot show a breach: a record that comes and goes every epoch costs sqrt(T / 2) times the claim.
+        The price allows replaced records to be in different epochs.
 
     Example:
         >>> privacy = ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=3.0, delta=1e-5)
@@ -230,7 +228,7 @@ class Stream(Planned):
         return msgspec.json.encode(content)
 
     def next(self, releases: Releases) -> Plan | None:
-        """Return the plan of node ``len(releases)``, or None."""
+        """Return the plan of node ``len(releases)``; None after the last."""
         self._check(releases)
         return self.first if len(releases) < self.most else None
 

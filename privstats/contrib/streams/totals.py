@@ -33,7 +33,6 @@ class Totals:
 
     Args:
         home: the server's folder, with ``nodes/`` and ``seed``.
-        stream: the stream.
         key: function from a purpose to its 32-byte sealing key.
     """
 

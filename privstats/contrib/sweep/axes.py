@@ -62,7 +62,8 @@ class Axes:
         dimension: features after a public random projection before the plan's other maps.
         statistics: letters of a class schema, such as ``"NAB"``.
         epsilon: budgets; all axes are crossed.
-        records_per_client: for the client unit, if the plan has no such limit; surplus records are excluded at random.
+        records_per_client: maximum records of a party for the client unit, if the plan has none; surplus ones are
+            excluded at random.
 
     Example:
         >>> from privstats.contrib.sweep import Axes

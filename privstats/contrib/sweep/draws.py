@@ -1,7 +1,7 @@
 """One trial of a study: partition the records, measure them once, and score every head at every promise.
 
-Masks are omitted, because they cancel to the last bit. A study charges no ledger, so use only data that you may look
-at.
+Masks are omitted, because they cancel to the last bit; a study shows nothing about protocol or dropouts. A study
+charges no ledger, so use only data that you may look at.
 """
 
 from __future__ import annotations
@@ -60,9 +60,6 @@ BASELINES: Mapping[str, Mapping[str, Callable[[], Any]]] = {
 @dataclass(frozen=True)
 class BehindMean:
     """A head that reads the sums behind a noisy mean, both under the plan's promise (``Centred``).
-
-    Attributes:
-        make: returns a fresh head.
 
     Example:
         >>> from privstats.contrib.sweep import BehindMean

@@ -64,7 +64,6 @@ class Study:
         baselines: scores of models of the pooled records, without privacy.
         rivals: trained privately on the pooled records.
         missing: sentences on heads that lack statistics.
-        metric: name of the score.
         sizes: records and columns of both parts, and classes or targets.
         data: SHA-256 of all four arrays.
         versions: of the software.
@@ -188,7 +187,6 @@ def study(
         axes: values to vary.
         repeats: replicates at every point, at least 2, each with one partition and noise stream for all points.
         seed: fixes the replicates. Reproducible noise protects nothing: for experiments on data you may look at.
-        jobs: processes.
         with_baselines: score scikit-learn's models on the pooled records, too.
         kept: a file for finished scores, from which a stopped study resumes.
         tick: called after each job.

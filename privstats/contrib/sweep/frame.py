@@ -15,10 +15,6 @@ from privstats.printable import csv_text
 class Frame:
     """Rows of equal keys, in order.
 
-    Attributes:
-        columns: their names.
-        rows: one tuple per row.
-
     Example:
         >>> from privstats.contrib.sweep import Frame
         >>> frame = Frame(("head", "score"), (("LDA", 0.9), ("RDA", 0.95)))

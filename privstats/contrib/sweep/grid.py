@@ -73,13 +73,10 @@ def sweep(
 
     Args:
         plan: its epsilon is replaced.
-        train: the cohort's ``(X, y)``, dealt evenly.
-        test: ``(X, y)`` to score on.
-        heads: functions by name, each for a fresh head.
+        train, test, heads, tick: as for ``study``; ``train`` is dealt evenly.
         epsilons: the grid, each above 0.
         repeats: noise replicates per epsilon, at least 2.
         seed: fixes the noise. Reproducible noise protects nothing: for experiments on data you may look at.
-        tick: called after each replicate.
 
     Raises:
         PlanError: the plan cannot meet its promise at some epsilon.

@@ -39,7 +39,7 @@ class Rival(ABC):
     @property
     @abstractmethod
     def name(self) -> str:
-        """The name of its row."""
+        """Name of the rival's row."""
 
     @abstractmethod
     def __str__(self) -> str:
