@@ -100,7 +100,7 @@ class Alignment(Planned):
 
     @cached_property
     def template(self) -> Plan:
-        """A round's plan, with a placeholder reference and placeholder clients."""
+        """A round's plan, with placeholder reference and clients."""
         anybody = tuple(range(self.first.cohort.clients)) if self._bare else None
         schema = replace(self.schema, reference=True, among=anybody)
         return replace(self.first, schema=schema, published=PLACEHOLDER)
@@ -129,7 +129,7 @@ class Alignment(Planned):
         return replace(self.first, schema=schema, published=published)
 
     def reference(self, releases: Releases) -> Reference:
-        """Return the common mean and covariance that follow from the sums, of which the first must exist."""
+        """Return the common mean and covariance from the sums; the first must exist."""
         if not releases or releases[0] is None:
             raise ReleaseError("an alignment has a reference once its first sum is released; this one was not")
         first = releases[0].moments
@@ -141,7 +141,6 @@ class Alignment(Planned):
         return isinstance(self.first.privacy, NoPrivacy)
 
     def _covariance(self, releases: Releases) -> NDArray[np.float64]:
-        """Return the updated S, projected back onto the PSD cone that noise may have left."""
         have = [each for each in releases if each is not None]
         self._check(have)
         reference = self._admitted(have[0].moments.V / max(have[0].moments.N, 1.0))
@@ -242,7 +241,6 @@ def next_reference(reference: Array, mean: Array, step: Step) -> Array:
     """Return the next reference from the clients' weighted mean M of :func:`mean_root`.
 
     Args:
-        reference: S, ``(d, d)``.
         mean: M.
         step: ``"published"``, ``S <- M`` (SLOT-Align), or ``"alvarez-esteban"``, ``S <- S^-1/2 M^2 S^-1/2``
             (Alvarez-Esteban et al. 2016): exact in one step where all covariances commute, and the objective never

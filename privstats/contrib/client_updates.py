@@ -1,4 +1,4 @@
-"""Make a client's update of another program's model private at the client before it leaves, round after round.
+"""Make a client's update of another program's model private before it leaves, round after round.
 
 An update is one record of a :class:`~privstats.schema.MeanSchema`, with that schema's noise and price.
 """
@@ -50,8 +50,7 @@ class ClientUpdates:
     Args:
         shapes: an update's array names and shapes; public.
         clip_norm: C, the maximum norm over all arrays together; public, chosen without data.
-        epsilon, delta: the promise of all rounds together.
-        rounds: the number of rounds that share it.
+        epsilon, delta: promise of all rounds together.
 
     Raises:
         PlanError: a value out of range, or so little budget per round that only noise would remain.
@@ -89,7 +88,7 @@ class ClientUpdates:
 
     @cached_property
     def schema(self) -> MeanSchema:
-        """Schema of one update: one record, its arrays concatenated in the order of their names."""
+        """Schema of one update: arrays concatenated in name order."""
         return MeanSchema(self.size, self.clip_norm, _GRID_BITS)
 
     @cached_property
@@ -108,12 +107,12 @@ class ClientUpdates:
 
     @property
     def sigma(self) -> float:
-        """Noise standard deviation of every number, in real units."""
+        """Noise standard deviation, in real units."""
         return self.noise.sigma["x"]
 
     @property
     def digest(self) -> str:
-        """SHA-256 of the public values, in hex, for the ledger."""
+        """SHA-256 of the public values, in hex."""
         stated = {"shapes": {name: list(shape) for name, shape in self.shapes.items()}, "clip_norm": self.clip_norm}
         stated |= {"epsilon": self.epsilon, "delta": self.delta, "rounds": self.rounds}
         return hashlib.sha256(b"privstats/client updates/1\0" + json_text(stated).encode()).hexdigest()
@@ -175,7 +174,6 @@ class ClientUpdates:
         )
 
     def _row(self, update: Mapping[str, Any]) -> NDArray[np.float64]:
-        """Return zeros where the update cannot be read as finite numbers."""
         if update.keys() != self.shapes.keys():
             raise DataError(
                 f"an update has the arrays {', '.join(self.shapes)}, and this one has others: give shapes of the model "
@@ -207,7 +205,7 @@ class ClientUpdates:
 
     @staticmethod
     def _require_account(ledger: dp.Ledger, account: str) -> None:
-        """Refuse an account per record: one record may turn the complete update, so its price would be wrong."""
+        """Refuse accounts per record: one record may turn the complete update."""
         cap = ledger.account(account).cap
         if cap is None or (cap.unit, cap.adjacency) != (_UNIT, _ADJACENCY):
             raise LedgerError(

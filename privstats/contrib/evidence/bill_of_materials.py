@@ -34,7 +34,6 @@ class Algorithm:
         primitive, functions: its kind and uses, in CycloneDX's terms.
         bits: security against a computer of today, or None.
         category: NIST's, against a quantum computer; 0 where it breaks, or None.
-        use: purpose, as a phrase.
 
     Example:
         >>> from privstats.contrib.evidence.bill_of_materials import algorithms
@@ -95,7 +94,6 @@ def cbom(plan: Plan, course: Course | None = None) -> str:
 
     Args:
         plan: all sessions use its cryptography.
-        course: the plan's, if any; the bill names it.
 
     Raises:
         MissingExtraError: cyclonedx-python-lib is not installed.

@@ -73,7 +73,7 @@ class Row:
 
     @property
     def open(self) -> bool:
-        """Whether a person has to write the answer."""
+        """Whether a person has to answer."""
         return not self.answer
 
 

@@ -1,4 +1,4 @@
-"""FisherMix: a linear softmax head trained on synthetic records, from (N, A, S), (N, A, B) or (N, A, D).
+"""FisherMix: a linear softmax head from (N, A, S), (N, A, B) or (N, A, D).
 
 With B, one covariance is scaled by D to each class's variances; with D, features are uncorrelated.
 """
@@ -34,7 +34,6 @@ class FisherMix(ClassHead):
         shrinkage, priors: as in ``QDA``.
         weight_decay: L2 penalty that bounds the weights on separable samples.
         max_rounds, patience: rounds of ten L-BFGS iterations, in all and without a lower loss on held-out samples.
-        random_state: seed of the samples.
         device: ``"cpu"``, ``"cuda"`` or ``"auto"``.
         progress: show a progress bar at once, not after two seconds.
 

@@ -34,9 +34,6 @@ class LowRankQDA(ClassHead):
         pooled_weight: pull toward the pooled covariance; 0 in the paper.
         shrinkage, priors, subspace: as in ``QDA``.
 
-    Attributes:
-        means_: class means, ``(C, d)``.
-
     Example:
         >>> X, y = np.array([[0.0, 0.0], [0.0, 0.2], [1.0, 0.0], [1.0, 0.2]] * 5), ["ash", "ash", "elm", "elm"] * 5
         >>> ps.heads.LowRankQDA(rank=1).fit(X, y).predict([[0.1, 0.1], [0.9, 0.1]]).tolist()

@@ -1,4 +1,4 @@
-"""Proto-Hyper: a low-rank residual on a Gaussian base, distilled on synthetic records, as in ``fisher_mix``."""
+"""Proto-Hyper: a residual on a Gaussian base, distilled on synthetic records."""
 
 from __future__ import annotations
 
@@ -32,13 +32,12 @@ class ProtoHyper(ClassHead):
         base: ``"rda"``, ``"lda"`` or ``"nb"`` in the Fisher subspace.
         teacher: in all features: ``"rda"`` (Student's t scores), ``"lda"``, or ``"blend"``, their mean.
         rank: of the residual; at most min(C, k) is used.
-        temperature: T.
         alpha: weight of distillation against cross entropy on the synthetic labels.
         dimension: ``"auto"`` is up to 256 where S was released, to see where class covariances differ, else C - 1.
         per_class: ``"auto"`` samples 10,000 in all and at least 100 per class.
 
     Attributes:
-        dispersion_, convergence_: the dispersion used, and how training ended.
+        dispersion_, convergence_: as in ``FisherMix``.
         residual_: the learned residual, ``(C, k)``, of rank at most ``rank``.
 
     Example:

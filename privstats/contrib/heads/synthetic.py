@@ -46,7 +46,6 @@ def draw(means: Array, values: Array, vectors: Array, per_class: int, dispersion
         means: ``(C, d)``.
         values, vectors: eigenvalues ``(C, d)`` and eigenvectors ``(C, d, d)``.
         dispersion: tau of GH-OFL section 3.3.
-        seed: of numpy's PCG64.
     """
     rng = np.random.Generator(np.random.PCG64(seed))
     C, d = means.shape
@@ -65,7 +64,7 @@ class World:
     Attributes:
         centres: class means as features, ``(C, d)``.
         means: whitened means, ``(C, d)``.
-        covariances: class covariances; ``covariances.basis`` whitens features.
+        covariances: ``covariances.basis`` whitens features.
         directions: whitened coordinates to subspace, orthonormal, ``(d, k)``.
         prior: log priors, ``(C,)``.
         origin: subtracted from features first, ``(d,)``.
@@ -85,8 +84,8 @@ class World:
         """Build the world of some evidence.
 
         Args:
-            evidence: with S, B or D.
-            dimension: of the subspace; more than C - 1 adds directions in which class covariances differ.
+            evidence: S, B or D.
+            dimension: as in ``FisherMix``.
             pooled_weight, shrinkage: as in ``class_covariances``.
             priors: as in ``log_priors``.
         """
@@ -118,7 +117,7 @@ class World:
         return np.asarray(self.means @ self.directions)
 
     def samples(self, per_class: int, dispersion: float, seed: int) -> Samples:
-        """Return whitened samples of every class; arguments as in ``draw``."""
+        """Return whitened samples; arguments as in ``draw``."""
         return draw(self.means, self.covariances.values, self.covariances.vectors, per_class, dispersion, seed)
 
     def dispersion(self, wanted: Literal["auto"] | float, seed: int) -> float:
@@ -140,7 +139,6 @@ class Convergence:
 
     Attributes:
         rounds: of ten L-BFGS iterations.
-        loss: minimum validation loss.
         converged: the validation loss stopped falling in time.
     """
 

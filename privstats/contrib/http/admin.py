@@ -177,8 +177,6 @@ def ask(home: Path, method: str, path: str, port: int | None = None) -> tuple[in
     """Send a request to the leader's administration; return its status and body.
 
     Args:
-        home: the leader's folder.
-        method, path: of the request.
         port: of 127.0.0.1, where the leader has one; requires the folder's token.
     """
     headers = {ASKED: "1"}

@@ -1,4 +1,4 @@
-"""``privstats http demo``: a complete run on this machine: registrar, leader, helper, page, and 200 people."""
+"""``privstats http demo``: a complete run on this machine."""
 
 from __future__ import annotations
 
@@ -50,9 +50,8 @@ class DevicesDemo:
     """Results of the demo.
 
     Attributes:
-        release: signed by the leader.
         counts: its histogram with intervals.
-        truth: exact counts of the answers from Python.
+        truth: exact counts of Python's answers.
         study: the digest that people compare.
         by_browser: the last answer came from a browser.
     """
@@ -80,9 +79,7 @@ def run_devices_demo(
     Args:
         browser: open the last person's link and wait for that answer; else never send it.
         entropy: source of keys and codes.
-        seed: fixes the ages.
         link: called with the last person's link.
-        sent: called after each answer.
     """
     began = time.monotonic()
     ages = np.random.default_rng(seed).normal(48, 16, PEOPLE - 1).clip(18, 89).astype(np.int64)

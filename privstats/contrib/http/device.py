@@ -29,7 +29,7 @@ _TRIES, _PAUSE, _MOST_PAUSE = 30, 1.0, 60.0
 
 
 class RefusedError(LocalProtocolError):
-    """A final refusal by the leader; ``code`` is the problem's."""
+    """A leader's final refusal; ``code`` is the problem's."""
 
     def __init__(self, code: str) -> None:
         self.code = code
@@ -56,7 +56,7 @@ class DeviceRun:
         """Read and verify the manifest of a run.
 
         Args:
-            name: the run's name, in hex.
+            name: in hex.
             study: 64 hex digits that pin run, plan and roster; never from the leader.
 
         Raises:
@@ -89,7 +89,7 @@ class DeviceRun:
         """Seal one report; store it before sending, and repeat only identical bytes.
 
         Args:
-            index, identity: its roster index, and the key there.
+            identity: the key at this roster index.
         """
         part = session.contribution(self.plan, moments, index=index).take()
         make, place = protocol_of(self.plan.masking).machines.client, {"index": index, "identity": identity}

@@ -1,4 +1,4 @@
-"""A client's end of HTTP: one connection, opened when needed, with limits of time and size."""
+"""A client's HTTP connection, with limits of time and size."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MOST_MANIFEST = 16 << 20
 
 
 class UnreachableError(LocalProtocolError):
-    """The address accepted no connection, or broke it: retry later."""
+    """The address refused or broke a connection: retry later."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Reply:
 
     @property
     def retry(self) -> bool:
-        """Whether the same request may succeed later."""
+        """Whether a retry may succeed."""
         return bool(self._problem.get("retry", self.status in (429, 502, 503, 504)))
 
     @property
@@ -85,7 +85,7 @@ class Dial:
         *,
         most: int = _MOST_PROBLEM,
     ) -> Reply:
-        """Send one request and read its answer of at most ``most`` bytes; raises :class:`UnreachableError`."""
+        """Send a request, read at most ``most`` bytes; raises :class:`UnreachableError`."""
         named = headers or {}
         reused = self._connection is not None
         try:
@@ -118,7 +118,7 @@ class Dial:
         return HTTPSConnection(self._host, timeout=self._seconds, context=self._tls)
 
     def close(self) -> None:
-        """Close the connection; the next request opens another."""
+        """Close the connection until the next request."""
         if self._connection is not None:
             self._connection.close()
         self._connection = None

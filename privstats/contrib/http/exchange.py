@@ -99,7 +99,7 @@ class Answer:
 
 
 def problem(code: str, **members: str) -> Answer:
-    """Return the answer that carries a problem."""
+    """Return a problem's answer."""
     row = CODES[code]
     after = {} if row.after is None else {"retry-after": str(row.after)}
     return Answer(row.status, problem_of(code, **members), MEDIA, after, code)

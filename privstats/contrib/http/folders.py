@@ -1,4 +1,4 @@
-"""Open the folders of a leader and of a helper; refuse, before any offer, folders that cannot serve devices.
+"""Open a leader's or helper's folder; refuse unsuitable ones before any offer.
 
 After a release, sealed hashes of its reports let a device that lost its answer send its report again. The manifest is
 unsigned: a device compares plan and roster with its page's pinned values, and offers are signed over the digest of the
@@ -37,7 +37,7 @@ _NO_RELEASE = bytes(32)
 
 
 def leader_folder(folder: Folder) -> RoundFolder:
-    """Return the folder's one session, checked; errors as for :meth:`LeaderRun.open`."""
+    """Return the folder's one session; errors as for :meth:`LeaderRun.open`."""
     session = _checked(folder)
     if folder.identity.public != folder.roster.server:
         raise LocalProtocolError(
@@ -56,7 +56,7 @@ def helper_folder(home: str | os.PathLike[str]) -> RoundFolder:
 
 
 def helper_place(folder: RoundFolder) -> int:
-    """Return the panel index of the folder's identity, 1 to h."""
+    """Return the identity's panel index, 1 to h."""
     mine = folder.identity.public.hex()
     if mine not in folder.plan.panel[1:]:
         raise LocalProtocolError("identity.pem is no helper's of the plan's panel: bring the right one")
@@ -97,7 +97,7 @@ class Answered:
         return len(self._names)
 
     def of(self, sender: int) -> bytes | None:
-        """Return the name of this sender's report, or None."""
+        """Return the sender's report's name, or None."""
         return self._names.get(sender)
 
     def add(self, sender: int, report: bytes | bytearray) -> bool:
@@ -115,7 +115,7 @@ class Answered:
         write_sealed(self._path, self._key, b"".join(rows))
 
     def read(self) -> None:
-        """Begin with the file, if any."""
+        """Read any file."""
         try:
             data, row = read_sealed(self._path, self._key), _SENDER_BYTES + _HASH_BYTES
         except NothingToResumeError:
@@ -129,7 +129,7 @@ class Answered:
 
 
 class PanelOffers:
-    """Received offers by panel index; index 0 is the leader's own."""
+    """Received offers by panel index; the leader's is 0."""
 
     def __init__(self, folder: RoundFolder, settings: Settings, say: Callable[[str], None]) -> None:
         self._folder, self._settings, self._say = folder, settings, say
@@ -151,7 +151,7 @@ class PanelOffers:
         return Panel(identities, tuple(map(Offer.decode, self._offers.values())))
 
     def of(self, place: int) -> bytes | None:
-        """Return the stored offer of a panel index; callable from any thread."""
+        """Return an index's offer; callable from any thread."""
         return self._offers.get(place)
 
     def lead(self, offer: Offer) -> None:
@@ -251,7 +251,7 @@ class End:
 
 
 def clear_journal(journal: Path) -> None:
-    """Remove the journal of a process that died after recording the run's end."""
+    """Remove a dead process's journal after the run's end."""
     if journal.exists():
         for path in filter(Path.is_file, journal.iterdir()):
             overwrite(path)

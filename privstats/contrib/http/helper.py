@@ -1,4 +1,4 @@
-"""A helper that dials out: it offers its key, then polls the leader for messages and answers them until the run's end.
+"""A helper that dials out: it offers its key, then answers the leader's messages until the end.
 
 It opens no port, trusts only its own plan and roster, and survives a kill.
 """
@@ -43,7 +43,6 @@ class Dialler:
     Attributes:
         connected: called with whether the leader answers.
         pause: seconds between two polls.
-        connect: opens a connection to an address.
     """
 
     folder: RoundFolder
@@ -65,7 +64,7 @@ class Dialler:
         self._waits = 0.0
 
     def run(self) -> str:
-        """Serve or resume the run until its end; return a sentence for the operator."""
+        """Serve or resume the run until its end; return a sentence."""
         with self.connect(self.settings.address, self.root_certificates) as dial:
             with self._helper() as helper:
                 if helper.step not in ENDS:

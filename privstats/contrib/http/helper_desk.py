@@ -31,7 +31,7 @@ _HASH = re.compile(r"[0-9a-f]{64}")
 
 
 def question_of(header: Header, nonce: bytes) -> bytes:
-    """Return the run and nonce that a helper's reply signs."""
+    """Return what a reply signs: run and nonce."""
     return _ASKING + header.encode() + nonce
 
 
@@ -66,7 +66,7 @@ class HelperDesk:
         return Answer(201 if stored is None else 200)
 
     async def exchange(self, request: Request, place: int) -> Answer:
-        """Accept a helper's reply, and answer with its next message."""
+        """Accept a reply; answer with the next message."""
         if place not in self._places:
             raise Refused("stranger")
         payload = await self._replied(request, place)

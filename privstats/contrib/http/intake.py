@@ -91,7 +91,7 @@ class Intake:
         self._sending: set[int] = set()
 
     def peer(self, request: Request) -> str:
-        """Return the address that a request's bad signature counts against."""
+        """Return the address charged for bad signatures."""
         return peer_of(request.address, request.headers, self._limits.proxies)
 
     async def take(self, manifest: Manifest, sender: int, request: Request) -> Verdict:

@@ -93,7 +93,7 @@ class Invitation:
 
     @property
     def identity(self) -> Identity:
-        """The signing key derived from the code."""
+        """The code's signing key."""
         return identity_of(self.code)
 
     def link(self, page: str) -> str:

@@ -61,7 +61,7 @@ class Leader:
     """The application; ``clock`` is monotonic, ``now`` in Unix seconds.
 
     Args:
-        run: the leader's run; only ``owner`` calls its journal.
+        run: only ``owner`` calls its journal.
     """
 
     def __init__(

@@ -47,7 +47,7 @@ class Penalties:
         self._used: dict[str, tuple[float, float]] = {}  # how full, and when
 
     def add(self, peer: str) -> Mapping[str, str]:
-        """Count a bad signature; return headers that end the connection when the bucket is full."""
+        """Count a bad signature; return headers that end the connection when full."""
         level = self._level(peer)
         if level > self._rate - 1:
             return CLOSE
@@ -89,12 +89,12 @@ class BrokenOff:
         self._times: dict[int, float] = {}
 
     def lately(self, sender: int) -> bool:
-        """Return whether this sender's last body failed within the hour."""
+        """Return whether this sender failed within the hour."""
         return self._clock() - self._times.get(sender, -math.inf) < _HOUR
 
     @contextmanager
     def counting(self, sender: int) -> Iterator[None]:
-        """Count this sender from now on, until the block completes."""
+        """Count this sender until the block completes."""
         self._times[sender] = self._clock()
         yield
         del self._times[sender]
@@ -114,7 +114,7 @@ class BytesInFlight:
         self.held = 0
 
     async def take(self, size: int) -> None:
-        """Wait for room; raise ``Refused`` (``busy``) without any in time."""
+        """Wait for room; else raise ``Refused`` (``busy``)."""
         if not self._waiting and self._fits(size):
             self.held += size
             return

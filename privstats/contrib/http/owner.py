@@ -32,7 +32,7 @@ class Reports(Protocol):
     """Accepts a group of reports."""
 
     def receive(self, reports: Sequence[tuple[int, bytes | bytearray]]) -> list[Verdict]:
-        """Return a verdict on each, with all accepted ones on the disk."""
+        """Return verdicts, with accepted reports on the disk."""
         ...
 
 

@@ -78,7 +78,7 @@ def page_of(leader: str, run: str, study: str, key_agreement: str = CLASSICAL) -
 
 
 def client_file(name: str) -> Traversable:
-    """Return a file of the installed or checked-out JavaScript client."""
+    """Return a file of the JavaScript client."""
     beside = files("privstats.contrib.http") / name
     return beside if beside.is_file() else Path(__file__).parents[3] / "clients" / "javascript" / name
 
@@ -138,7 +138,6 @@ def write_page(study: Path, out: Path) -> Page:
 
     Args:
         study: the JSON file of ``privstats http invite``.
-        out: a new folder.
     """
     data = read_bounded(study, LocalProtocolError, "privstats http invite")
     try:

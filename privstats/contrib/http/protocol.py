@@ -1,7 +1,6 @@
 """uvicorn's protocol with a deadline and a size for a header, and one request at a time.
 
 A late header is answered with 408 even while bytes arrive. A request before the previous answer ends its connection.
-Other servers may lack this: Granian 2.8 held a slow header for over 14 seconds.
 """
 
 from __future__ import annotations
@@ -74,7 +73,7 @@ class DeadlineProtocol(HttpToolsProtocol):
             self._refuse("malformed", 400)
 
     def on_message_begin(self) -> None:
-        """Begin a request; refuse one that begins before the last answer."""
+        """Begin a request; refuse one before the last answer."""
         if not self._answered:
             raise ValueError("one request at a time")
         super().on_message_begin()
@@ -95,7 +94,7 @@ class DeadlineProtocol(HttpToolsProtocol):
         super().on_message_complete()
 
     def on_response_complete(self) -> None:
-        """Allow time to read the answer; then treat the connection as a stranger's."""
+        """Allow time to read the answer; then expect a stranger."""
         super().on_response_complete()
         unread = self._allow_unread()
         if not unread and not self.transport.is_closing() and not self._may_stay:

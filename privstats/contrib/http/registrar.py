@@ -39,7 +39,6 @@ class Run:
 
     Attributes:
         folder: ``page`` and one folder per party, to which each owner adds ``identity.pem``.
-        roster: of the run.
         study: the page's digest, 64 hex digits, for people to compare.
         number: from 1 to the plan's ``most_runs``.
     """
@@ -54,7 +53,6 @@ def write_study(folder: str | os.PathLike[str], plan: Plan, settings: Settings, 
     """Write the registrar's folder: the plan, the settings, and the page's address.
 
     Args:
-        folder: a new folder.
         plan: with a table ``[devices]``.
         page: the page's address, without ``#`` and ``?``, on another host than the leader's.
 

@@ -55,7 +55,6 @@ class LeaderRun:
         now: Unix seconds.
         defers: ``part_sums`` sums settled parts; checks wait for them.
         manifest: for devices; None until the panel is complete.
-        ended: the run's end; None before.
         trouble: why the sum is not released; else empty.
         refusals: refused messages of helpers, by code.
     """
@@ -100,7 +99,7 @@ class LeaderRun:
         self._server = self._leader = None
 
     def heard(self, sender: int) -> bytes | None:
-        """Return the name of this sender's stored report (``folders.named``), or None; callable from any thread."""
+        """Return the sender's report's name, or None; callable from any thread."""
         return self._answered.of(sender)
 
     @property
@@ -110,7 +109,7 @@ class LeaderRun:
 
     @property
     def reports(self) -> int:
-        """Number of senders with a stored report; after the end, in the release."""
+        """Number of senders with a report; finally, in the release."""
         return len(self.ended.survivors) if self.ended is not None else len(self._answered)
 
     @property
@@ -138,11 +137,11 @@ class LeaderRun:
         return self._offers.missing
 
     def offered(self, place: int) -> bytes | None:
-        """Return the stored offer at a panel index; callable from any thread."""
+        """Return an index's offer; callable from any thread."""
         return self._offers.of(place)
 
     def take_offer(self, place: int, data: bytes) -> bool:
-        """Store a helper's offer, once, and return whether it is new.
+        """Store a helper's offer once; return whether new.
 
         Raises:
             Refused: ``bad_offer``, ``other_offer``, ``over``, or ``stranger``.
@@ -155,7 +154,7 @@ class LeaderRun:
         return True
 
     def receive(self, reports: Sequence[tuple[int, bytes | bytearray]]) -> list[Verdict]:
-        """Return verdicts on reports, with all accepted ones on the disk."""
+        """Return verdicts, with accepted reports on the disk."""
         if self._server is None:
             return [self._verdict_without_journal(sender, data) for sender, data in reports]
         known = [(sender, data) for sender, data in reports if sender < self._parameters.clients]
@@ -169,7 +168,7 @@ class LeaderRun:
         return verdicts
 
     def exchange(self, place: int, payload: bytes) -> bytes | End | None:
-        """Process a helper's message, if any; return its next one, or None."""
+        """Process any message of a helper; return its next one."""
         if payload and self.ended is None and self._server is not None:
             self._take(place, payload)
         elif payload and self.ended is not None and self.ended.panel and len(payload) <= _MOST_STATEMENT:
@@ -183,12 +182,12 @@ class LeaderRun:
         return self._server.outbox.to(peer)
 
     def waits_for(self, place: int) -> bool:
-        """Return whether a helper has a message to answer now."""
+        """Return whether a helper must answer now."""
         server, peer = self._server, self._peer(place)
         return server is not None and peer in server.outbox.clients and server.awaits(peer)
 
     def tick(self) -> None:
-        """Close each due step; release the sum and store the end."""
+        """Close due steps; release the sum and store the end."""
         while self._server is not None and self._closed_one(self._server):
             pass
         name = "offer" if self._server is None else self._server.step
@@ -197,7 +196,7 @@ class LeaderRun:
             self.step = Step(name, self.now())
 
     def close_reports(self) -> None:
-        """Accept no further reports; raise ``PrivstatsError`` where too few have reported."""
+        """Accept no further reports; raise ``PrivstatsError`` for too few."""
         server = self._running()
         if server.step == server.steps[0]:
             abort = server.step_status().abort
@@ -207,7 +206,7 @@ class LeaderRun:
         self.tick()
 
     def give_up(self) -> str:
-        """End the run without a sum, permanently; helpers then sign that they answered nothing."""
+        """End the run permanently without a sum; helpers sign that they answered nothing."""
         server = self._running()
         server.abandon()
         self._keep(SessionEnd(self.folder, self.say).without_sum(server, "it was given up"))

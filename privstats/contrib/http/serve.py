@@ -91,7 +91,7 @@ class Serving:
 
 
 class _Server(DoorServer):
-    """A server without signal handlers, because two share a process."""
+    """A server without signal handlers: two share a process."""
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -99,10 +99,10 @@ class _Server(DoorServer):
 
 
 class Sums(Protocol):
-    """Sums settled parts while a leader serves."""
+    """Sums settled parts."""
 
     def stop(self) -> None:
-        """Stop summing; the next process sums waiting parts."""
+        """Stop; the next process sums waiting parts."""
 
 
 class Summing(Protocol):
@@ -125,12 +125,10 @@ def serve(
 
     Args:
         run: from :meth:`LeaderRun.open`; closed at the end.
-        address: of the public socket.
         admin_port: a port of 127.0.0.1 that requires the token in ``admin.token``; None for a Unix socket in the
             folder.
         cluster: sums the settled parts of a run that ``defers``; None: the leader does.
         started: called when both sockets accept connections.
-        signals: signals end this process.
     """
     files = raise_open_files()
     room = _Room(run)

@@ -46,9 +46,8 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
         received, sent, in_flight: bytes of bodies.
         groups, grouped, seconds: written groups, their reports, and their seconds.
         unsummed: settled parts that other machines still sum.
-        connections: open and refused ones.
         trouble: why the sum is not released; else empty.
-        ended: the run's end, as a sentence; empty before.
+        ended: a sentence; empty before.
     """
 
     run: str

@@ -60,11 +60,11 @@ class PrivstatsController(Controller):
         """Do nothing: :meth:`control_flow` opens the folder."""
 
     def stop_controller(self, fl_ctx: FLContext) -> None:
-        """Cancel tasks that no site has accepted."""
+        """Cancel unaccepted tasks."""
         self.cancel_all_tasks(fl_ctx=fl_ctx)
 
     def control_flow(self, abort_signal: Signal, fl_ctx: FLContext) -> None:
-        """Run the session; without a release, fail the job with the reason."""
+        """Run the session; without a release, fail the job."""
         try:
             releases = self._run(FlareTransport(self, fl_ctx, abort_signal), partial(self._say, fl_ctx))
         except PrivstatsError as error:
@@ -105,7 +105,7 @@ class FlareTransport:
         self._count = 0
 
     def online(self) -> Sequence[int]:
-        """Return the numbers of the job's connected sites."""
+        """Return connected sites' numbers."""
         self._go_on()
         clients: list[Client] = list(self._context.get_engine().get_clients())
         names = sorted(client.name for client in clients)
@@ -117,7 +117,6 @@ class FlareTransport:
         """Send one task and return its name.
 
         Args:
-            data: a machine's message, unchanged.
             ttl: seconds after which FLARE drops it.
         """
         self._go_on()

@@ -32,9 +32,7 @@ def write_job(
     """Write a job's folder, for ``nvflare simulator`` or FLARE's console.
 
     Args:
-        path: a new folder.
         open_seconds, step_seconds: as for ``PrivstatsController``.
-        name: the job's name.
 
     Example:
         >>> from privstats.contrib.nvflare.job import write_job  # doctest: +SKIP

@@ -1,6 +1,4 @@
-"""A filter for the results of a FLARE site: noise on another program's weights, charged to the site's own
-ledger first.
-"""
+"""A FLARE filter that adds noise to another program's weights."""
 
 from __future__ import annotations
 

@@ -75,9 +75,7 @@ def measure(
             list of delayed values, of ``(X, y)`` batches.
         y: a Dask array or series of labels or targets, partitioned like ``X``; one column per target where there are
             several.
-        published: pass ``plan.published``.
         unreadable: pass ``plan.unreadable``; workers' logs count the unreadable records.
-        progress: show a progress bar.
 
     Guarantee:
         Integer sums are associative and every record's part of them depends on the record alone (``docs/moments.md``),

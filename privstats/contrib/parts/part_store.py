@@ -24,7 +24,7 @@ _KEY_BYTES, _NONCE_BYTES = 32, 12
 
 
 class StoreError(PrivstatsError):
-    """An object that cannot be written or read, or was changed."""
+    """An object is unreadable, unwritable or changed."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,6 @@ class StoredPart:
 
     Attributes:
         url: its address, perhaps with a password.
-        size: its bytes.
         key: 32 bytes, of this object's tag alone.
         tag: GMAC of all its bytes.
     """
@@ -73,7 +72,7 @@ class PartStore:
         self._url = posixpath.join(full if full.startswith("file:") else url, run)
 
     def put(self, number: int, pieces: Iterable[bytes | memoryview]) -> StoredPart:
-        """Write the object of a part under a new name."""
+        """Write a part's object under a new name."""
         name = f"{number}-{os.urandom(8).hex()}"
         size, key = 0, os.urandom(_KEY_BYTES)
         tag = _tagged(key)

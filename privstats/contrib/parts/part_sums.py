@@ -48,7 +48,7 @@ class Tasks(Protocol):
 
 @dataclass(frozen=True)
 class Cluster:
-    """A store and tasks for summing settled parts."""
+    """A store and tasks."""
 
     store: PartStore
     tasks: Tasks
@@ -63,7 +63,7 @@ class Cluster:
         return cls(PartStore(store, folder.roster.run.hex()), PartTasks(scheduler))
 
     def start(self, run: LeaderRun, owner: Owner, loop: asyncio.AbstractEventLoop) -> PartSums:
-        """Hand out a run's settled parts, in a thread."""
+        """Hand out settled parts, in a thread."""
         sums = PartSums(run, owner, loop, self)
         sums.start()
         return sums

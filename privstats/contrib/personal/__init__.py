@@ -1,1 +1,1 @@
-"""One client's own head, fitted at the client behind a release. Its names are names of ``privstats.heads``."""
+"""One client's own head; its names are in ``privstats.heads``."""

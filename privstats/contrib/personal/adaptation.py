@@ -57,7 +57,7 @@ class Adapter:
 
     @classmethod
     def of(cls, rows: Array, targets: Array, centre: Array) -> Adapter:
-        """Compute the adapter from rows and their class means, both ``(n, d)``."""
+        """Compute the adapter from rows and their means, ``(n, d)``."""
         centred = rows - centre
         left, values, right = np.linalg.svd(centred, full_matrices=False)
         return cls(centre, right.T, values, left.T @ (targets - rows))
@@ -88,7 +88,6 @@ class TrainedAdapter:
     Attributes:
         start: the closed form on the same rows.
         rows, means: rows and their labels' class means, ``(n, d)``.
-        index: their classes, ``(n,)``.
         coef, intercept: of the scores, ``(C, d)`` and ``(C,)``.
         attraction: lambda.
     """
@@ -103,16 +102,16 @@ class TrainedAdapter:
 
     @property
     def centre(self) -> Array:
-        """Fixed point of the map, ``(d,)``."""
+        """Fixed point, ``(d,)``."""
         return self.start.centre
 
     def moved(self, rows: Array, pull: float) -> Array:
-        """Return ``centre + (rows - centre) P`` at one pull."""
+        """Return moved rows, as :meth:`Adapter.moved`."""
         moved: Array = self.centre + (rows - self.centre) @ self.matrix(pull)
         return moved
 
     def matrix(self, pull: float) -> Array:
-        """Return P at one pull, ``(d, d)``, by L-BFGS."""
+        """Return P, ``(d, d)``, by L-BFGS."""
         if math.isinf(pull) or not self.start.values.any():
             return np.eye(len(self.centre))
         inward = self.start.inward
@@ -153,7 +152,6 @@ def choose_pull(
     difference.
 
     Args:
-        index: class of every record, ``(n,)``.
         judge: function of training and held-out indices to each held-out label's log-probability, one array per pull.
     """
     folds = min(_FOLDS, len(index))

@@ -67,11 +67,9 @@ class Personal(Classifier):
             choose, and the release stays unless a change is proved better.
 
     Attributes:
-        classes_: labels, ``(C,)``.
         log_ratio_: added to the log-probabilities of ``head``, ``(C,)``.
         shift_: the offset, ``(d,)``, or None.
         centre_, matrix_: the adapter is ``centre + (x - centre) matrix``, ``(d,)`` and ``(d, d)``, or None.
-        pulls_: the pulls used, by name.
         provenance_: exact; the release's is ``head.provenance_``.
 
     Example:

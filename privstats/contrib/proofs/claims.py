@@ -60,7 +60,7 @@ class Claim:
 
     @property
     def stated(self) -> tuple[object, ...]:
-        """The fields and derived numbers, for a digest."""
+        """Fields and derived numbers, for a digest."""
         statement = statement_of(self)
         fields = (self.sums, self.sizes, self.unit, self.most_records, self.grid_bits, self.counters, self.clipped)
         return (_VERSION, statement.name, *fields, statement.signed, statement.bits, statement.ends)
@@ -91,7 +91,7 @@ class Claim:
         return self.statement.tolerance / self.unit
 
     def group(self, schema: Schema, layout: Layout) -> Prime:
-        """Return the wire entries' group, with a factor for each segment."""
+        """Return the wire entries' group, with segments' factors."""
         bounds = {row.letter: row.bound(schema.steps) for row in schema.sent}
         unit = 4**self.grid_bits
         factors = {letter: max(1, unit // bound) for letter, bound in bounds.items()}
@@ -115,7 +115,7 @@ class Claim:
         return tuple(out)
 
     def stated_in(self, group: Prime) -> tuple[object, ...]:
-        """Return the values for the digest of parameters."""
+        """Return the values for the parameters' digest."""
         return (group.parts, self.stated)
 
     def scheme(self, group: Prime, helpers: int, context: bytes) -> FieldStreams:
@@ -123,18 +123,18 @@ class Claim:
         return FieldStreams(group, self.statement, helpers, context)
 
     def check_vector(self, vector: RingVector) -> None:
-        """Raise ``DataError`` for a vector that a report could not prove."""
+        """Raise ``DataError`` for an unprovable vector."""
         x = lift(np.concatenate(vector.lanes).astype(np.uint64))
         hidden = self.statement.hidden_of(x)
         self.statement.witness(x, hidden, lambda number, size: stream(number.to_bytes(32, "big"), size))
 
     def is_signed(self, body: bytearray, context: bytes, sender: int, commits: bytes, parts: bytes) -> bool:
-        """Return whether the client signed the parts of the leader's share."""
+        """Return whether the client signed the share's parts."""
         words, blind = words_in(memoryview(body)[BLIND_BYTES:]), bytes(body[:BLIND_BYTES])
         return not bad_parts(self.statement, words, blind, Transcript.of(context, sender, commits, parts))
 
     def words(self, column: bytes | memoryview) -> Field:
-        """Return a column's words as elements, checked as by ``field.words_in``."""
+        """Return a column's words as checked elements."""
         return words_in(column)
 
     def add(self, words: Field, more: Field) -> Field:
@@ -144,7 +144,7 @@ class Claim:
 
 @lru_cache(maxsize=8)
 def statement_of(claim: Claim) -> Statement:
-    """Return the statement that a claim names."""
+    """Return the claim's statement."""
     return _KINDS[claim.sums](claim)
 
 

@@ -36,7 +36,7 @@ class Counts(Statement):
 
     @property
     def size(self) -> int:  # type: ignore[override]
-        """Cells of all tables."""
+        """All cells."""
         return sum(self.tables)
 
     @cached_property
@@ -51,7 +51,7 @@ class Counts(Statement):
         return x[:0]
 
     def relations(self, x: Field, w: Field, products: Sequence[Field]) -> Field:  # noqa: ARG002
-        """Return the counts in units, and minus the sum of each table."""
+        """Return counts in units, and minus each table's sum."""
         counts = mul(x, np.full(self.size, pow(self.unit, -1, P), np.uint64))
         sums = [-total(part) % P for part in np.split(counts, np.cumsum(self.tables)[:-1])]
         return np.concatenate([counts, np.array(sums, np.uint64)])
@@ -71,7 +71,7 @@ class Counts(Statement):
 
 
 def of_counts(tables: Sequence[int], unit: int, most_records: int) -> Counts:
-    """Build the statement about tables of these numbers of cells."""
+    """Build the statement about tables of these sizes."""
     statement = Counts(tuple(tables), unit, most_records)
     if 2 * (statement.size + 1) << most_records.bit_length() >= P:
         raise PlanError(

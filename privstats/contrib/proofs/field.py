@@ -99,7 +99,7 @@ def totals(values: Field) -> Field:
 
 
 def grouped(values: Field, starts: NDArray[np.intp]) -> Field:
-    """Return the sums of nonempty runs, which begin at ``starts``."""
+    """Return sums of nonempty runs beginning at ``starts``."""
     low = np.add.reduceat(values & _LOW32, starts)
     high = np.add.reduceat(values >> np.uint64(32), starts)
     return _joined(low, high)
@@ -205,7 +205,7 @@ class Prime:
 
     @property
     def size(self) -> int:
-        """Entries of a vector."""
+        """Number of entries."""
         return sum(size for size, _ in self.parts)
 
     @property

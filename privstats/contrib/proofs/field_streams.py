@@ -56,12 +56,12 @@ class FieldStreams:
         return self._group.zeros()
 
     def add(self, total: RingVector, bodies: Sequence[memoryview]) -> None:
-        """Add the vector's part of each body, in place."""
+        """Add each body's vector part, in place."""
         for body in bodies:
             total.add(self._group.unpack(body[BLIND_BYTES : BLIND_BYTES + self._group.wire_bytes]))
 
     def answer(self, pieces: Iterable[tuple[int, bytes]], out: memoryview) -> None:
-        """Write the sum of the vectors' shares of these senders."""
+        """Write the sum of these senders' vector shares."""
         total = np.zeros(self._group.size, np.uint64)
         for sender, seed in pieces:
             total = add(total, self._share(sender, seed)[: self._group.size])
@@ -74,7 +74,7 @@ class FieldStreams:
         return total
 
     def helped(self, seed: bytes, sender: int, commits: bytes, parts: bytes, rho: bytes) -> Field:
-        """Return a helper's answer to one report's proof, from its share's seed."""
+        """Return a helper's answer to one proof, from its seed."""
         signed = Transcript.of(self._context, sender, commits, parts)
         query = query_of(self._statement, rho, self._context, sender)
         return answer(self._statement, self._share(sender, seed), signed, query)
@@ -82,7 +82,7 @@ class FieldStreams:
     def refused(
         self, body: bytearray, sender: int, commits: bytes, parts: bytes, rho: bytes, helped: Field
     ) -> tuple[str, ...]:
-        """Return the checks that a report fails, from the leader's body and the sum of the helpers' answers."""
+        """Return a report's failed checks, from leader's body and helpers' summed answers."""
         signed = Transcript.of(self._context, sender, commits, parts)
         query = query_of(self._statement, rho, self._context, sender)
         own = answer(self._statement, words_in(memoryview(body)[BLIND_BYTES:]), signed, query)

@@ -102,9 +102,6 @@ class Bits:
 
     f_l takes the mask at 0 and the bits at 1 .. Q. For three coins gamma per row the client sends h_r = sum_l
     gamma_(r,l) (f_l**2 - f_l) / V with V = (X - 1) .. (X - Q), by its values at Q + 1 .. 2 Q + 1.
-
-    Args:
-        count: Q.
     """
 
     count: int
@@ -121,7 +118,7 @@ class Bits:
         return mul(matmul(gamma, gaps), _inverse_zeros(self.count)[None, :])
 
     def answer(self, masks: Field, bits: Field, quotients: Field, point: int) -> tuple[Field, Field]:
-        """Return each row's f at a point, and h there."""
+        """Return each row's f, and h, at a point."""
         inner, outer = (_at(first, self.count + 1, point) for first in (0, self.count + 1))
         rows = np.concatenate([masks[:, None], bits], axis=1)
         return matmul(rows, inner[:, None]).ravel(), matmul(quotients, outer[:, None]).ravel()

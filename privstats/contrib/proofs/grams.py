@@ -90,7 +90,7 @@ class Pattern:
     In a block: the corner's diagonal, the columns below it, then the triangle row by row.
 
     Args:
-        blocks: number of blocks along the diagonal.
+        blocks: along the diagonal.
         classes: leading rows of a block, with a diagonal corner.
         features: the rows below them.
     """

@@ -53,11 +53,8 @@ class Moments(Statement):
     Args:
         pattern: entries of T that may be nonzero.
         source: each pattern entry's index among x and the hidden entries.
-        size: entries of x.
         hidden: unsent entries, part of the witness.
         lines, limits: linear forms of x and the hidden entries, and their slacks.
-        unit: 4**f.
-        most_records: n.
         coarse: what a client's clip, toward zero, may add to E (squared) and to the cones' width.
     """
 
@@ -198,7 +195,7 @@ class Moments(Statement):
         return self.factor_of(w)[self.cones : self.cones * (1 + self.pattern.features)]
 
     def witness(self, x: Integers, hidden: Integers, coins: Coins) -> Integers:
-        """Return L, E and the hidden entries, checked in integers."""
+        """Return checked L, E and hidden entries."""
         if x.shape != (self.size,) or hidden.shape != (self.hidden,):
             raise DataError(f"the statement is about {self.size} sums and {self.hidden} hidden entries")
         sources = np.concatenate([x, hidden])
@@ -258,9 +255,7 @@ def of_classes(
     row; without ``second``, B is the hidden part.
 
     Args:
-        classes, features: of the schema.
         grid_bits: f, at least 6.
-        most_records: n.
         second: B is among the sums.
         clipped: the plan clips clients, toward zero, by up to a grid step an entry.
     """

@@ -28,9 +28,8 @@ class Norm(Statement):
     """One bound for every statistic, and a range for entries that count.
 
     Args:
-        sizes: entries of each statistic, in order.
+        sizes: entries by statistic.
         mass: n 4**f, the norm of n records.
-        shift: s.
         counters: indices of entries between 0 and n 4**f.
     """
 
@@ -122,7 +121,7 @@ class Norm(Statement):
         return np.concatenate([np.array(squares, np.uint64), pairs])
 
     def witness(self, x: Integers, hidden: Integers, coins: Coins) -> Integers:  # noqa: ARG002
-        """Return y: x over 2**s, rounded to nearest."""
+        """Return y: x / 2**s, rounded to nearest."""
         if x.shape != (self.size,) or hidden.size:
             raise DataError(f"the statement is about {self.size} sums and no hidden entry")
         parts = np.split(x, np.cumsum(self.sizes)[:-1])
@@ -149,7 +148,6 @@ def of_norms(sizes: Sequence[int], unit: int, most_records: int, counters: Seque
     Args:
         sizes, counters: as in :class:`Norm`.
         unit: 4**f, the norm of one record's wire entries in every statistic.
-        most_records: n.
     """
     mass = most_records * unit
     for shift in _SHIFTS:

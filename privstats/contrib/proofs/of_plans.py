@@ -1,4 +1,4 @@
-"""Derive the claim that every report of a plan's session proves."""
+"""Derive a session's claim from its plan."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _SMALL = 1 / 10  # limit on a claim's tolerance, as a share of its records
 def claim_of(
     validity: Validity, schema: Schema, cohort: Cohort, privacy: Privacy | NoPrivacy, protocol: str, spare_bits: int
 ) -> Claim:
-    """Return the claim that every report of a plan's session proves; raise ``PlanError`` with a remedy."""
+    """Return a session's claim; raise ``PlanError`` with a remedy."""
     _check_setting(privacy, protocol, spare_bits)
     _check_length(layout_of(schema))
     _check_records(validity, cohort, privacy)

@@ -54,7 +54,7 @@ class Proof:
 
 
 def prove(statement: Statement, x: Field, witness: Field, secrets: Secrets) -> Proof:
-    """Return the report of an honest client; raise ``DataError`` where the witness does not meet the statement."""
+    """Return an honest client's report; raise ``DataError`` where the witness fails the statement."""
     attempts = (Attempt(statement, x, witness, secrets, number) for number in range(_BLINDS))
     for attempt in attempts:
         if not attempt.keeps:
@@ -125,7 +125,7 @@ class Attempt:
 
     @cached_property
     def sums(self) -> list[int]:
-        """Signed sums of the tested entries, centred modulo p."""
+        """Signed sums, centred modulo p."""
         statement = self.statement
         if not statement.signed:
             return []
@@ -135,24 +135,24 @@ class Attempt:
 
     @cached_property
     def values(self) -> list[int]:
-        """Required values of the slacks, centred modulo p."""
+        """Slacks' required values, centred modulo p."""
         forms = self.statement.relations(self.x, self.witness, self.products)
         return [_centred(int(form) + slack.constant) for form, slack in zip(forms, self.statement.slacks, strict=True)]
 
     @property
     def keeps(self) -> bool:
-        """Whether every slack is in its range."""
+        """Whether every slack is in range."""
         widths = (slack.width for slack in self.statement.slacks)
         return all(0 <= each < 1 << width for each, width in zip(self.values, widths, strict=True))
 
     @property
     def fits(self) -> bool:
-        """Whether every sum and slack is in its range."""
+        """Whether sums and slacks are in range."""
         half = 1 << (self.statement.bits - 1)
         return self.keeps and all(-half <= each < half for each in self.sums)
 
     def finished(self) -> Proof:
-        """Return the report, even with sums or slacks out of range."""
+        """Return the report, even out of range."""
         statement, bits = self.statement, Bits(self.statement.bits)
         shifted = [each + (1 << (bits.count - 1)) for each in self.sums]
         rows = [bits.rows_of(each, bits.count) for each in shifted]
@@ -160,7 +160,7 @@ class Attempt:
         return self.with_bits(np.concatenate(rows))
 
     def with_bits(self, table: Field) -> Proof:
-        """Return the report with these entries as bits, ``(rows, Q)``."""
+        """Return the report with these bits, ``(rows, Q)``."""
         statement, bits = self.statement, Bits(self.statement.bits)
         masks = stream(self._key("mask bits"), statement.rows)
         first, second, _ = statement.ends

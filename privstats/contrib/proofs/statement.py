@@ -88,7 +88,7 @@ class Statement(ABC):
     grams: tuple[Gram, ...]
 
     def hidden_of(self, x: Integers) -> Integers:
-        """Return the entries that no client sends, from x; none by default."""
+        """Return unsent entries, from x; none by default."""
         return x[:0]
 
     @abstractmethod
@@ -126,7 +126,7 @@ class Statement(ABC):
 
     @property
     def tolerance(self) -> int:
-        """Wire steps by which a liar's sums may exceed the claim."""
+        """Wire steps by which a liar may exceed the claim."""
         return 0
 
     @cached_property

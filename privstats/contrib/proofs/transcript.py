@@ -25,7 +25,6 @@ class Transcript:
     """The signed statement of one report, which all members have before the leader's query.
 
     Attributes:
-        sender: the client's roster index.
         commits: to each helper's seed, in order.
         parts: hashes of the first two stages of the leader's share, under a blind.
     """
@@ -37,7 +36,7 @@ class Transcript:
 
     @classmethod
     def of(cls, context: bytes, sender: int, commits: bytes, parts: bytes) -> Transcript:
-        """Build the transcript from a report's signed columns."""
+        """Build the transcript from signed columns."""
         each = [commits[start : start + HASH_BYTES] for start in range(0, len(commits), HASH_BYTES)]
         return cls(context, sender, tuple(each), (parts[:HASH_BYTES], parts[HASH_BYTES:]))
 
@@ -53,12 +52,12 @@ class Transcript:
 
 
 def first_part(context: bytes, sender: int, blind: bytes, stage: bytes) -> bytes:
-    """Hash the leader's share of x, witness, products and masks."""
+    """Hash the leader's x, witness, products and masks."""
     return labelled("proof-part", context, index(sender), _FIRST, blind, stage)
 
 
 def second_part(context: bytes, sender: int, blind: bytes, stage: bytes) -> bytes:
-    """Hash the leader's share of the bits and their masks."""
+    """Hash the leader's bits and their masks."""
     return labelled("proof-part", context, index(sender), _SECOND, blind, stage)
 
 
@@ -78,15 +77,15 @@ def signs(first: bytes, context: bytes, entries: int) -> bytes:
 
 
 def gamma(second: bytes, context: bytes, rows: int) -> Field:
-    """Return three elements for each row of bits, ``(3, rows)``."""
+    """Return three elements per row, ``(3, rows)``."""
     return stream(derive(second, "gamma", context), 3 * rows).reshape(3, rows)
 
 
 def query(rho: bytes, context: bytes, sender: int, size: int) -> Field:
-    """Return the leader's coins for one report, sampled after the report was fixed."""
+    """Return the leader's coins, sampled after the report was fixed."""
     return stream(derive(rho, f"query/{sender}", context), size)
 
 
 def share(seed: bytes, context: bytes, sender: int, size: int) -> Field:
-    """Expand a helper's seed into its share of a report."""
+    """Expand a helper's seed into its share."""
     return stream(derive(seed, f"field/{sender}", context), size)

@@ -98,7 +98,7 @@ def _first_from(words: Field, at: int, least: int) -> int:
 
 
 def bad_parts(statement: Statement, body: Field, blind: bytes, signed: Transcript) -> bool:
-    """Return whether the opened body differs from the signed parts; raise ``ValueError`` for malformed words."""
+    """Return whether the opened body differs from the signed parts; raise ``ValueError`` for bad words."""
     first, second, size = statement.ends
     if checked(body).shape != (size,):
         raise ValueError(f"a report of this statement has {size} words, got {body.size}")
@@ -179,7 +179,7 @@ def refusals(statement: Statement, total: Field, signed: Transcript, query: Quer
 
 
 def constants(statement: Statement, weights: Field) -> int:
-    """Return the relations' public terms: each test's tau, and the slacks' constants."""
+    """Return the relations' public terms: tests' tau, slacks' constants."""
     tau = 1 << (statement.bits - 1)
     tests = sum(int(weight) for weight in weights[: statement.signed]) * tau
     pairs = zip(statement.slacks, weights[statement.signed :], strict=True)

@@ -76,7 +76,7 @@ def read_batch(path: Path) -> Batch:
 
 
 def picked(batches: Mapping[int, Batch], ids: Collection[str]) -> tuple[NDArray[Any], NDArray[Any]] | None:
-    """Return these records' rows and labels, in order of epochs, or None."""
+    """Return records' rows and labels by epoch, or None."""
     wanted, parts = set(ids), []
     for batch in batches.values():
         rows = [place for place, record in enumerate(batch.ids) if record in wanted]
@@ -127,7 +127,7 @@ class RecordInbox:
     _read: dict[int, Batch] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def path(self, number: int) -> Path:
-        """Return the file of a batch."""
+        """Return a batch's file."""
         return self.home / _RECORDS / f"{number}.npz"
 
     def batches(self) -> Mapping[int, Batch]:
@@ -144,7 +144,6 @@ class RecordInbox:
         """Check a complete batch before its first record is registered; return its admitted part.
 
         Args:
-            who: the party, for messages.
             number: the batch's; the next when omitted.
             waiting: function from leaving ids to the number of records, entering and leaving, that the next round
                 already carries; the maximum over a tree's levels.
@@ -188,15 +187,15 @@ class RecordInbox:
         return exact_moments(plan.schema, batch.X, batch.y, unreadable=plan.unreadable)
 
     def weigh(self, ids: Collection[str], batch: Batch | None = None) -> int:  # noqa: ARG002  of persons it has rows
-        """Return the number of records that limits count for these ids."""
+        """Return the number of records that limits count."""
         return len(ids)
 
     def due(self, registry: RecordRegistry, place: int) -> int:
-        """Return the number of entering and leaving records due at this node's level."""
+        """Return the number of records due at this level."""
         return registry.pending(place, ()).missing  # with no records at hand all are missing
 
     def carried(self, registry: RecordRegistry, place: int) -> int:
-        """Return the number of records in a node's vector."""
+        """Return the number of a node's records."""
         return len(RegistryLog(registry.ledger, registry.entry).carried(place))
 
     def _check_unit(self, who: str, batch: Batch) -> None:
@@ -206,7 +205,7 @@ class RecordInbox:
             raise DataError(f"{who} holds ids of {batch.unit}s, and the plan promises {promised}s: save {right}")
 
     def remarks(self, batch: Batch) -> tuple[str, ...]:
-        """Return notes on an entering batch's clip, with exact shares, for the data holder."""
+        """Return notes on a batch's clip, for the data holder: exact shares."""
         return remarks_on(self._measured(batch)) if batch.ids else ()
 
     def _check_leavers(self, who: str, batch: Batch, inside: Collection[str]) -> None:
@@ -268,7 +267,7 @@ class RecordInbox:
         self._read.pop(number, None)
 
     def bring(self, source: Path, waiting: Waiting = _nothing) -> Batch:
-        """Check a file of records and store it for the party's next epoch; an invalid one is not stored.
+        """Check a file of records, and store a valid one for the next epoch.
 
         Args:
             waiting: as for :meth:`check`.
@@ -288,7 +287,7 @@ class RecordInbox:
         return place
 
     def register(self, registry: RecordRegistry) -> None:
-        """Enter new batches in the registry; completes an interrupted call."""
+        """Enter new batches in the registry, or complete an interrupted call."""
         pending: list[Batch] = []
         for batch in reversed(list(self.batches().values())):
             if batch.ids or batch.leave:
@@ -316,7 +315,7 @@ class RecordInbox:
         return replace(pending, entering=pending.entering[: self.room - len(leaving)], leaving=leaving)
 
     def change(self, registry: RecordRegistry, pending: Pending) -> MomentsDelta:
-        """Return the pending changes, measured."""
+        """Measure the pending changes."""
         moved = self.weigh(pending.entering) + self.weigh(pending.leaving)
         if moved > self.room:
             raise DataError(f"{moved} records are due at round {pending.node} and the plan has room for {self.room}")
@@ -352,7 +351,7 @@ class PersonInbox(RecordInbox):
     _named: dict[tuple[int, ...], Batch] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def batches(self) -> Mapping[int, Batch]:
-        """Return every batch, without rows of unknown and of earlier persons."""
+        """Return batches without rows of unknown or earlier persons."""
         admitted: dict[int, Batch] = {}
         seen = set[str]()
         for number, batch in super().batches().items():

@@ -77,7 +77,7 @@ def _write_folder(home: Path, stream: Stream, identity: Identity, roster: Roster
 
 
 def server_folder(path: Path) -> tuple[Folder, Stream]:
-    """Return a stream's server folder, and the stream."""
+    """Return the server folder, and the stream."""
     if (path / _EARLIER).exists():
         raise PlanError(
             f"{path} was made by an earlier privstats, with one key for all parties: finish it with that version, or "
@@ -95,12 +95,12 @@ def run_epoch(path: Path, changes: Path, away: Collection[int] = ()) -> list[Rel
     A release lists its parties. So a party without records also takes part: its empty change looks like any other.
 
     Args:
-        path: the folder that :func:`new_stream` wrote.
+        path: from :func:`new_stream`.
         changes: a folder with ``<party>.npz`` for every party with entering or leaving records.
         away: parties with machines that are off; their changes join the next epoch.
 
     Returns:
-        Outcomes of the rounds that ended in this call; None for a round without a sum.
+        Outcomes of rounds ended here; None without a sum.
 
     Raises:
         PlanError: the stream has ended, no such folder exists, or ``away`` names no party.

@@ -46,7 +46,6 @@ class Mechanism:
     """One way to release running sums.
 
     Attributes:
-        name: in plans of streams.
         nodes: function from the number of epochs to the nodes, in order.
         matrix: function from the number of epochs to every node's weights, ``(nodes, epochs)``.
         correlated: releases weigh earlier epochs, so only a server that sees exact sums can form them.

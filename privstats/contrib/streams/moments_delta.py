@@ -1,4 +1,4 @@
-"""The signed change of one party's moments: entered less left, as integers.
+"""Signed changes of one party's moments, as integers.
 
 Limits on records count both those that entered and those that left.
 """
@@ -28,7 +28,6 @@ class MomentsDelta(Moments):
     """Exact moments of records that entered less those of records that left.
 
     Attributes:
-        schema: of the measurement.
         arrays: int64 by letter, blocks first, of either sign.
         entered, left: numbers of records; private, never sent.
 
@@ -64,7 +63,7 @@ class MomentsDelta(Moments):
 
     @classmethod
     def of(cls, entering: Moments | None = None, leaving: Moments | None = None) -> MomentsDelta:
-        """Return the change from these moments; one may be None."""
+        """Return the change; one argument may be None."""
         present = [each for each in (entering, leaving) if each is not None]
         if present and all(getattr(each, "in_wire_steps", False) for each in present):
             return PersonDelta.of_persons(entering, leaving)  # type: ignore[arg-type]
@@ -107,7 +106,7 @@ class MomentsDelta(Moments):
         return MomentsDelta(self.schema, arrays, self.entered + other.entered, self.left + other.left)
 
     def settled(self) -> Moments:
-        """Return the remaining records' moments, from the sum of all changes."""
+        """Return the remaining records' moments."""
         moments: Moments = kind_of(self.schema).exact(
             self.schema, {letter: array.copy() for letter, array in self.arrays.items()}
         )
@@ -124,8 +123,7 @@ class PersonDelta(MomentsDelta):
 
     Attributes:
         schema, arrays: as in :class:`MomentsDelta`, in wire steps.
-        entered, left: numbers of persons; private, never sent.
-        clip: bounds a person.
+        entered, left: persons; private, never sent.
         counted: records against the plan's limits, entered plus left; private, never sent.
 
     Example:
@@ -150,7 +148,7 @@ class PersonDelta(MomentsDelta):
 
     @classmethod
     def of_persons(cls, entering: PersonMoments | None, leaving: PersonMoments | None) -> PersonDelta:
-        """Return the change from one party's sums; one may be None."""
+        """Return the change; one sum may be None."""
         present = [each for each in (entering, leaving) if each is not None]
         if any((each.schema, each.clip) != (present[0].schema, present[0].clip) for each in present):
             raise DataError("entering and leaving must be measured under one plan; give what measure returned")
@@ -183,7 +181,7 @@ class PersonDelta(MomentsDelta):
         return PersonDelta(self.schema, arrays, *moved, self.clip, self.counted + other.counted)
 
     def settled(self) -> PersonMoments:
-        """Return the remaining persons' sums, from the sum of all changes."""
+        """Return the remaining persons' sums."""
         from privstats.moments.persons import PersonMoments  # used only for plans of persons
 
         return PersonMoments(self.schema, self.arrays, self.clip, persons=self.entered - self.left)

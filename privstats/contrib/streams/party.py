@@ -31,7 +31,7 @@ REMEDY = "keep only the one that is meant in it"
 
 
 class ChangesPart:
-    """Records that entered or left since this client last sent any."""
+    """Records that entered or left since the last upload."""
 
     def __init__(self, folder: RoundFolder) -> None:
         self._folder, self._above, self._at = folder, folder.above, folder.place
@@ -41,7 +41,7 @@ class ChangesPart:
         inbox_of(self._above).batches()
 
     def contribution(self) -> tuple[Moments, RoundCharge]:
-        """Return the changes pending at this round, measured."""
+        """Measure this round's pending changes."""
         registry = registry_of(self._above)
         inbox = inbox_of(self._above, registry)
         inbox.register(registry)
@@ -59,7 +59,7 @@ class ChangesPart:
         return lambda upload: session.on_upload(plan, roster, self._charged(registry_of(self._above), pending))(upload)
 
     def settle(self, beside: bytes) -> None:
-        """Take back records proven to be in no sum, and records never sent."""
+        """Take back records never sent or proven in no sum."""
         if beside:
             with suppress(LedgerError):  # nothing was sent, or it was taken back already
                 take_back(self._folder, beside)
@@ -75,7 +75,7 @@ class Changes:
     """A party's rounds of a stream: unsent changes join the next round; sent ones are repeated only with proof."""
 
     def part(self, folder: RoundFolder) -> ChangesPart:
-        """Return the changes pending at a round."""
+        """Return a round's pending changes."""
         return ChangesPart(folder)
 
     def standing(self, folder: Folder) -> Standing:
@@ -86,9 +86,7 @@ class Changes:
         """Take back records that are in no sum.
 
         Args:
-            folder: the party's.
             ended: encoded :class:`EndStatements` by ended round, signed by other parties; each is verified.
-            say: called with a line about the result.
         """
         if not _is_client(folder) or not _spent(folder):
             return
@@ -112,7 +110,7 @@ class Changes:
                 _proven(folder, place, ended[place], say)
 
     def obsolete_rounds(self, folder: Folder, place: int) -> Collection[int]:
-        """Return unsent rounds, and the last one: the server no longer requests its answers."""
+        """Return unsent rounds, and the last: its answers are no longer requested."""
         last = [each for each in folder.rounds if each < place][-1:]
         unsent = registry_of(folder).begun if _is_client(folder) and _spent(folder) else ()
         return tuple(each for each in {*unsent, *last} if each != place)
@@ -123,7 +121,6 @@ class Standing:
     """A party's progress in a stream.
 
     Attributes:
-        account: charged for the stream.
         begun: number of rounds begun here.
         inside, gone: records in the stream, and records that left.
         entering, leaving: records that the next round will carry.
@@ -138,7 +135,7 @@ class Standing:
 
 
 def standing(folder: Folder) -> Standing:
-    """Return a party's progress in a stream; spends and marks nothing."""
+    """Return a party's progress; spends and marks nothing."""
     inbox = inbox_of(folder)
     account = account_of(folder.keep(0, folder.course.first), remedy=REMEDY)
     if not _spent(folder):
@@ -160,7 +157,6 @@ def waiting(folder: Folder, leave: Collection[str] = ()) -> int:
     all.
 
     Args:
-        folder: the party's.
         leave: records about to leave; those not yet added at a level are no longer due there.
     """
     inbox = inbox_of(folder)
@@ -216,7 +212,7 @@ def stream_of(folder: Folder) -> Stream:
 
 
 def inbox_of(folder: Folder, registry: RecordRegistry | None = None) -> RecordInbox:
-    """Return a party's inbox of records or persons, with its open ``registry``, if any."""
+    """Return an inbox of records or persons, perhaps with an open ``registry``."""
     result = inbox(folder.home, stream_of(folder))
     if not isinstance(result, PersonInbox) or not (_is_client(folder) and _spent(folder)):
         return result
@@ -226,12 +222,12 @@ def inbox_of(folder: Folder, registry: RecordRegistry | None = None) -> RecordIn
 
 
 def inbox(home: Path, stream: Stream) -> RecordInbox:
-    """Return the inbox for the unit of the stream's plan."""
+    """Return the inbox for the plan's unit."""
     return (RecordInbox if stream.plan.person_clip is None else PersonInbox)(home, stream)
 
 
 def registry_of(folder: Folder) -> RecordRegistry:
-    """Return a party's registry; the first opening spends the complete stream."""
+    """Return a party's registry; first opening spends the complete stream."""
     run, digest = folder.roster.run, folder.course.digest
     known = (account.of_run(run) for account in folder.ledger.accounts())
     entry = next((each for each in known if each is not None and each.plan == digest), None)

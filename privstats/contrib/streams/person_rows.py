@@ -36,7 +36,6 @@ class PersonRows:
 
     Attributes:
         X, y: arrays ``(n, ...)`` and ``(n,)`` or ``(n, targets)``; or lists and frames, as for ``measure``.
-        persons: each row's person.
         unnamed: number of excluded rows without a person.
         rule: of ``person_ids``, for reading the names again when measuring.
 
@@ -76,7 +75,7 @@ class PersonRows:
 
     @cached_property
     def sizes(self) -> Mapping[str, int]:
-        """Number of rows by person, in order of first occurrence."""
+        """Number of rows by person, by first occurrence."""
         result = dict.fromkeys(self.persons, 0)
         for name in self.persons:
             result[name] += 1

@@ -32,7 +32,7 @@ class Pending:
     """The records that a node must carry for a party.
 
     Attributes:
-        node: the node's index in the stream.
+        node: its index.
         entering, leaving: ids to add and to subtract; not in the repr.
         missing: number of pending records without a requested id.
 
@@ -198,7 +198,7 @@ class RecordRegistry:
         return replace(change, entered=len(pending.entering), left=len(pending.leaving))
 
     def charge(self, plan: Plan, releases: Releases, pending: Pending) -> RegistryCharge:
-        """Return the charge that marks the node and its records."""
+        """Return the charge of the node and its records."""
         node = verify_next(self.stream, plan, releases)
         if pending.node != node.place:
             raise LedgerError(f"this is pending at node {pending.node} and the plan is of node {node.place}; ask again")
@@ -291,7 +291,7 @@ class RecordRegistry:
         return tuple(node for node, end in self._log.register().ends.items() if end == "left")
 
     def records(self) -> Mapping[State, int]:
-        """Return the numbers of records in the stream and gone."""
+        """Return the numbers of records in and gone."""
         with self._log.looking() as view:
             return view.index.states(self.entry.id)
 
@@ -367,7 +367,7 @@ class RegistryCharge(RoundCharge):
     sends: tuple[Send, ...]
 
     def check_moments(self, moments: Moments) -> None:
-        """Refuse moments with other numbers of records than the charge's."""
+        """Refuse moments with other numbers of records."""
         leaving = sum(send.leaves for send in self.sends)
         entering = len(self.sends) - leaving
         if not isinstance(moments, MomentsDelta) or (moments.entered, moments.left) != (entering, leaving):

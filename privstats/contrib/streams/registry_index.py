@@ -41,7 +41,7 @@ _SEND_BYTES = KEY_BYTES + 2
 
 @dataclass(frozen=True)
 class Send:
-    """One record in one node: its keyed hash, the node's level, and whether it is subtracted."""
+    """One record in one node, added or subtracted."""
 
     key: bytes
     level: int
@@ -74,7 +74,7 @@ def keys_in(body: bytes) -> list[bytes]:
 
 
 def sends_in(body: bytes) -> dict[Way, list[bytes]]:
-    """Return the keys of concatenated encoded sends, by level and way."""
+    """Return the keys of encoded sends, by level and way."""
     changes = defaultdict[Way, list[bytes]](list)
     for start in range(0, len(body), _SEND_BYTES):
         end = start + KEY_BYTES
@@ -142,7 +142,7 @@ _PARTING = f"{_STATE} 'gone' INTERSECT {_SENT} 0 AND there > 0 EXCEPT {_SENT} 1 
 
 
 def checked_body(log: Log, number: int, record: Held) -> bytes:
-    """Return the rows of change ``number``, verified against the chain."""
+    """Return change ``number``'s rows, verified against the chain."""
     body = log.beside(number)
     if not hmac.compare_digest(hashlib.sha256(body).hexdigest(), record.body):
         raise LedgerError(f"what the ledger holds beside record {number} was edited; restore its newest backup")
@@ -175,7 +175,7 @@ class RegistryIndex:
 
     @classmethod
     def writing(cls, log: Log) -> RegistryIndex:
-        """Return the ledger's updated index; call :meth:`seal` after the last change."""
+        """Return the updated index; call :meth:`seal` after the last change."""
         index = cls(log)
         if not index._sealed:
             _, missing = index._checked()
@@ -186,13 +186,13 @@ class RegistryIndex:
         return index
 
     def seal(self) -> None:
-        """Record that the tables hold all changes."""
+        """Mark the tables as complete."""
         head = self._last
         self._run("DELETE FROM registry_seal")
         self._run("INSERT INTO registry_seal VALUES (?, ?, ?)", (head.length, head.digest, self._schema))
 
     def apply(self, record: Held, body: bytes) -> None:
-        """Apply one more change."""
+        """Apply a change."""
         if record.action in ("entered", "gone"):
             state = "in" if record.action == "entered" else "gone"
             self._many(_MOVE, ((record.spend, key, state) for key in sorted(keys_in(body))))
@@ -202,12 +202,12 @@ class RegistryIndex:
             self._count(record.spend, self._records_of(record), -1 if record.action == "returned" else 0, -1)
 
     def state(self, spend: int, key: bytes) -> State:
-        """Return a record's state in the stream of record number ``spend``."""
+        """Return a record's state in the stream of record ``spend``."""
         row = self._run("SELECT state FROM registry_states WHERE spend = ? AND key = ?", (spend, key)).fetchone()
         return row[0] if row else "new"
 
     def states(self, spend: int) -> Counter[State]:
-        """Return the numbers of records in the stream and gone."""
+        """Return the numbers of records in and gone."""
         counted = "SELECT state, count(*) FROM registry_states WHERE spend = ? GROUP BY state"
         return Counter(dict(self._run(counted, (spend,))))
 

@@ -42,7 +42,7 @@ class Register:
 
     @classmethod
     def of(cls, log: Log, spend: int) -> Register:
-        """Return the nodes of the stream allowed by record number ``spend``."""
+        """Return nodes of the stream of record ``spend``."""
         register = cls()
         for number, record in enumerate(log.records, start=1):
             if isinstance(record, Held) and record.spend == spend:
@@ -59,7 +59,7 @@ class Register:
 
 @dataclass(frozen=True)
 class View:
-    """The recorded state of one stream, in an open ledger."""
+    """One stream's recorded state, in an open ledger."""
 
     log: Log
     entry: Spend
@@ -72,7 +72,7 @@ class View:
 
     @property
     def marks(self) -> dict[bytes, bytes]:
-        """Keyed hash of each person's entering rows, by the person's key."""
+        """Keyed hash of entering rows, by person's key."""
         digests: dict[bytes, bytes] = {}
         for number, record in enumerate(self.log.records, start=1):
             if isinstance(record, Held) and (record.spend, record.action) == (self.entry.id, "rows"):
@@ -83,7 +83,7 @@ class View:
 
 @dataclass(frozen=True)
 class RegistryLog:
-    """The part of a ledger's file about one stream's records."""
+    """One stream's records in a ledger's file."""
 
     ledger: Ledger
     entry: Spend
@@ -98,7 +98,7 @@ class RegistryLog:
             return view.register
 
     def carried(self, node: int) -> list[bytes]:
-        """Return the keys of the records in a node's vector."""
+        """Return the keys of a node's records."""
         with self.looking() as view:
             for number, record in enumerate(view.log.records, start=1):
                 if isinstance(record, Held) and (record.spend, record.node, record.action) == (
@@ -142,7 +142,7 @@ class Changes(View):
     at: str
 
     def open(self, check: bytes, rule: int) -> None:
-        """Record the check value of the party's secret, and the rule of ids."""
+        """Record the secret's check value, and the rule of ids."""
         self._write("opened", check + bytes([rule] if rule > 1 else []))
 
     def move(self, state: Literal["entered", "gone"], keys: Iterable[bytes]) -> None:
@@ -150,7 +150,7 @@ class Changes(View):
         self._write(state, b"".join(keys))
 
     def mark(self, marks: Mapping[bytes, bytes]) -> None:
-        """Record keyed hashes of entering persons' rows."""
+        """Record entering rows' keyed hashes."""
         self._write("rows", b"".join(key + mark for key, mark in marks.items()))
 
     def take(self, node: int, sends: Sequence[Send]) -> None:

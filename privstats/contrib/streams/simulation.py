@@ -26,7 +26,7 @@ from privstats.workflows.simulate import Dropouts, checked_dropouts, measured, s
 
 
 def simulated(stream: Stream, epochs: Any, dropouts: Any, rng: Generator | None) -> list[Release | None]:
-    """Return every node's release; arguments and errors as for ``simulate``."""
+    """Return every node's release, as ``simulate``."""
     if not isinstance(epochs, Sequence) or len(epochs) != stream.epochs:
         raise DataError(f"a stream of {stream.epochs} epochs takes a list with the shards of each of them; give all")
     gone = () if dropouts is None else dropouts

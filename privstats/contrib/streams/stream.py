@@ -1,4 +1,4 @@
-"""Streams: records that enter and leave over the epochs, released every epoch under one promise.
+"""Streams: records enter and leave, released every epoch under one promise.
 
 A stream's nodes hold *different* records, so all together cost as little as one release (docs/streams.md). The spend
 records who keeps records disjoint (``Spent.apart``): the party's ``RecordRegistry`` or the parties of a server that
@@ -59,7 +59,7 @@ class StreamTotal:
     Attributes:
         vector: int64, flat, in grid steps; exact without DP.
         sigma: noise standard deviation per statistic, in real units.
-        epoch: the last included, from 0.
+        epoch: last included, from 0.
 
     Example:
         >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=ps.Cohort(2, 2, 100), privacy=ps.NoPrivacy())
@@ -159,7 +159,7 @@ class Stream(Planned):
 
     @property
     def promise(self) -> Promise | None:
-        """The plan's promise, for all epochs together; None without DP."""
+        """The plan's promise for all epochs; None without DP."""
         return Promise.of(self.plan)
 
     @property
@@ -228,7 +228,7 @@ class Stream(Planned):
         return msgspec.json.encode(content)
 
     def next(self, releases: Releases) -> Plan | None:
-        """Return the plan of node ``len(releases)``; None after the last."""
+        """Return the next node's plan; None after the last."""
         self._check(releases)
         return self.first if len(releases) < self.most else None
 

@@ -21,7 +21,7 @@ _DRAWN, _TOTAL = ".drawn", ".total"
 
 
 def totals_of(home: Path, course: Course, key: Callable[[str], bytes]) -> Totals:
-    """Return the sums of a stream that weighs them; arguments as for :class:`Totals`."""
+    """Return a weighed stream's sums; arguments as for :class:`Totals`."""
     if not isinstance(course, Stream):
         raise PlanError(f"a server weighs the sums of a stream only; {type(course).__name__} declares that it weighs")
     return Totals(home, course, key)

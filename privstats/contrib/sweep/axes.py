@@ -58,7 +58,6 @@ class Axes:
         unit: ``"record"``, ``"client"``; for clients see ``records_per_client``.
         clients: parties; survivors and colluders stay in the plan's proportions.
         alpha: Dirichlet concentrations of label skew, above 0.
-        clip_norm: clip norms.
         dimension: features after a public random projection before the plan's other maps.
         statistics: letters of a class schema, such as ``"NAB"``.
         epsilon: budgets; all axes are crossed.
@@ -111,7 +110,7 @@ class Axes:
         )
 
     def points(self, plan: Plan, deal: Partition) -> Iterator[Point]:
-        """Yield every promise over a partition: no noise first, then weak to strong privacy."""
+        """Yield promises: no noise first, then weak to strong privacy."""
         privacy = plan.privacy
         if not isinstance(privacy, Privacy):
             raise PlanError(
@@ -124,7 +123,7 @@ class Axes:
 
     @property
     def varied(self) -> tuple[str, ...]:
-        """Names of the axes with more than one value."""
+        """Names of axes with several values."""
         return tuple(name for name in AXES if len(getattr(self, name)) > 1)
 
 
@@ -202,13 +201,13 @@ def _cohort(cohort: Cohort, clients: int) -> Cohort:
 
 
 def open_columns(plan: Plan) -> tuple[str, ...]:
-    """Return declared columns that need a course for their cut points."""
+    """Return declared columns with open cut points."""
     cells = cells_of(plan.schema)
     return () if cells is None else cells.open
 
 
 def with_quantile_cuts(plan: Plan, X: Any) -> Plan:
-    """Return the plan with its open cut points set to the records' quantiles."""
+    """Return the plan with cut points at the records' quantiles."""
     cells = cells_of(plan.schema)
     if cells is None or not cells.open:
         return plan

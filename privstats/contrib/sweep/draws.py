@@ -91,7 +91,7 @@ def behind_means(heads: Mapping[str, Callable[[], Any]]) -> dict[str, Callable[[
 
 
 def ends_a_course(head: Any) -> bool:
-    """Return whether a head is fitted on a course's releases."""
+    """Return whether a head needs a course's releases."""
     return hasattr(head, "fit_releases")
 
 
@@ -113,7 +113,7 @@ def course_scores(head: Any, plan: Plan, shards: Shards, test: tuple[Any, Any], 
 
 
 def played(course: Course, shards: Shards, rng: Generator) -> list[Release | None]:
-    """Return the releases of a course."""
+    """Return a course's releases."""
 
     def release(round_: Round) -> Release | None:
         return _aggregated(round_.plan, shards, rng)
@@ -157,7 +157,7 @@ class Dataset:
 
 @dataclass(frozen=True)
 class Trial:
-    """One job: a partition of the records, with one replicate's noise."""
+    """One partition with one replicate's noise."""
 
     deal: Partition
     draw: int
@@ -318,7 +318,7 @@ def _stream(what: str, seed: int, draw: int) -> Generator:
 
 
 def baselines(plan: Plan, train: tuple[Any, Any], test: tuple[Any, Any], tick: Callable[[], None]) -> dict[str, float]:
-    """Return the baselines' scores, by name, after the plan's transform."""
+    """Return baselines' scores by name, after the plan's transform."""
     maps = plan.schema.transform
     X, X_test = (apply(maps, np.asarray(rows, np.float64)) for rows in (train[0], test[0]))
     out = {}

@@ -66,7 +66,6 @@ class Study:
         missing: sentences on heads that lack statistics.
         sizes: records and columns of both parts, and classes or targets.
         data: SHA-256 of all four arrays.
-        versions: of the software.
         confidence: of the intervals in :attr:`summary`.
 
     Example:
@@ -127,7 +126,7 @@ class Study:
         }
 
     def to_json(self) -> str:
-        """Return the complete study in one document."""
+        """Return the study in one document."""
         document = {
             "privstats": "sweep/3",
             "metric": self.metric,
@@ -180,16 +179,13 @@ def study(
     Args:
         plan: everything that the axes do not vary. Open cut points become quantiles of ``train``, without noise;
             ``privstats try`` shows the cost of estimating them.
-        train: the cohort's ``(X, y)``.
-        test: ``(X, y)`` to score on.
+        train, test: ``(X, y)``, of the cohort and to score on.
         heads: functions by name, each for a fresh head; picklable for several jobs.
             :func:`privstats.contrib.sweep.rivals.rivals` returns rivals.
-        axes: values to vary.
         repeats: replicates at every point, at least 2, each with one partition and noise stream for all points.
         seed: fixes the replicates. Reproducible noise protects nothing: for experiments on data you may look at.
         with_baselines: score scikit-learn's models on the pooled records, too.
         kept: a file for finished scores, from which a stopped study resumes.
-        tick: called after each job.
 
     Raises:
         PlanError, SchemaError: an invalid plan at some point; nothing has been measured then.

@@ -37,12 +37,12 @@ class Frame:
         return (dict(zip(self.columns, row, strict=True)) for row in self.rows)
 
     def __getitem__(self, column: str) -> list[Any]:
-        """Return a column's values; raise ``DataError`` for an unknown column."""
+        """Return a column; raise ``DataError`` for an unknown one."""
         place = self._place(column)
         return [row[place] for row in self.rows]
 
     def where(self, **values: Any) -> Frame:
-        """Return the rows with these values in the named columns."""
+        """Return the rows with these values."""
         places = {self._place(name): value for name, value in values.items()}
         return Frame(self.columns, tuple(row for row in self.rows if all(row[at] == v for at, v in places.items())))
 

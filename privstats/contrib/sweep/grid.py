@@ -22,7 +22,6 @@ class Sweep:
     """The result of a sweep: points in the order of epsilons and heads.
 
     Attributes:
-        points: one per epsilon and head.
         missing: each excluded head's sentence on the statistic it lacks.
         repeats: noise replicates per epsilon.
         dropped: mean number of classes that ``min_count`` dropped, by epsilon.
@@ -54,7 +53,7 @@ class Sweep:
         return tuple(sorted({point.epsilon for point in self.points}, reverse=True))
 
     def at(self, head: str, epsilon: float) -> Point:
-        """Return one head's point at one epsilon."""
+        """Return one head's point."""
         return next(point for point in self.points if (point.head, point.epsilon) == (head, epsilon))
 
 
@@ -72,7 +71,6 @@ def sweep(
     """Score ``heads`` without noise and at every epsilon.
 
     Args:
-        plan: its epsilon is replaced.
         train, test, heads, tick: as for ``study``; ``train`` is dealt evenly.
         epsilons: the grid, each above 0.
         repeats: noise replicates per epsilon, at least 2.

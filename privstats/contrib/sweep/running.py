@@ -51,7 +51,7 @@ _TOLD = (
 
 
 def run(plan: Path, data: RecordFile, axes: Axes, scored: Scored, draws: Draws, out: Path | None) -> None:
-    """Carry out the command, and write where a folder is named."""
+    """Carry out the command; write into any folder."""
     subject = Plan.read(plan)
     train, test = _sets(data, subject)
     chosen = heads_named(scored.head, subject)
@@ -77,7 +77,7 @@ def run(plan: Path, data: RecordFile, axes: Axes, scored: Scored, draws: Draws, 
 
 
 def heads_named(names: list[str] | None, plan: Plan) -> dict[str, Callable[[], Any]]:
-    """Return the heads to score; by default every closed-form one."""
+    """Return the heads; by default every closed-form one."""
     usual = named(predicted(plan.schema), trained=False)
     return {name: head_class(name) for name in heads_spelled(names or usual)}
 
