@@ -241,6 +241,7 @@ def next_reference(reference: Array, mean: Array, step: Step) -> Array:
     """Return the next reference from the clients' weighted mean M of :func:`mean_root`.
 
     Args:
+        reference: S, ``(d, d)``.
         mean: M.
         step: ``"published"``, ``S <- M`` (SLOT-Align), or ``"alvarez-esteban"``, ``S <- S^-1/2 M^2 S^-1/2``
             (Alvarez-Esteban et al. 2016): exact in one step where all covariances commute, and the objective never

@@ -32,6 +32,7 @@ class ProtoHyper(ClassHead):
         base: ``"rda"``, ``"lda"`` or ``"nb"`` in the Fisher subspace.
         teacher: in all features: ``"rda"`` (Student's t scores), ``"lda"``, or ``"blend"``, their mean.
         rank: of the residual; at most min(C, k) is used.
+        temperature: T.
         alpha: weight of distillation against cross entropy on the synthetic labels.
         dimension: ``"auto"`` is up to 256 where S was released, to see where class covariances differ, else C - 1.
         per_class: ``"auto"`` samples 10,000 in all and at least 100 per class.

@@ -46,6 +46,7 @@ def draw(means: Array, values: Array, vectors: Array, per_class: int, dispersion
         means: ``(C, d)``.
         values, vectors: eigenvalues ``(C, d)`` and eigenvectors ``(C, d, d)``.
         dispersion: tau of GH-OFL section 3.3.
+        seed: of numpy's PCG64.
     """
     rng = np.random.Generator(np.random.PCG64(seed))
     C, d = means.shape

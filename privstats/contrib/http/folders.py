@@ -115,7 +115,7 @@ class Answered:
         write_sealed(self._path, self._key, b"".join(rows))
 
     def read(self) -> None:
-        """Read any file."""
+        """Read the file, if any."""
         try:
             data, row = read_sealed(self._path, self._key), _SENDER_BYTES + _HASH_BYTES
         except NothingToResumeError:

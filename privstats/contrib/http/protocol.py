@@ -94,7 +94,7 @@ class DeadlineProtocol(HttpToolsProtocol):
         super().on_message_complete()
 
     def on_response_complete(self) -> None:
-        """Allow time to read the answer; then expect a stranger."""
+        """Allow time to read the answer; then treat the connection as a stranger's."""
         super().on_response_complete()
         unread = self._allow_unread()
         if not unread and not self.transport.is_closing() and not self._may_stay:

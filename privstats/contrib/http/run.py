@@ -109,7 +109,7 @@ class LeaderRun:
 
     @property
     def reports(self) -> int:
-        """Number of senders with a report; finally, in the release."""
+        """Number of senders with a report; after the end, in the release."""
         return len(self.ended.survivors) if self.ended is not None else len(self._answered)
 
     @property

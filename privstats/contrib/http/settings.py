@@ -60,6 +60,7 @@ class Settings:
 
     Attributes:
         address: the leader's, ``https://HOST[:PORT]``; ``http://`` for a loopback address only.
+        closes: when reports close.
         until: when the run's box keys end, at least 14 days after ``closes``.
         origins: of pages that browsers may send from; ``("*",)`` for all.
 

@@ -46,7 +46,7 @@ class PrivstatsExecutor(Executor):
 
 
 def home_of(site: str) -> Path:
-    """Return the party's folder; a simulation's by site."""
+    """Return the party's folder, in a simulation by the site's name."""
     if HOME in os.environ:
         return Path(os.environ[HOME])
     if PARTIES in os.environ and site not in ("", "..") and Path(site).name == site:

@@ -75,6 +75,7 @@ def measure(
             list of delayed values, of ``(X, y)`` batches.
         y: a Dask array or series of labels or targets, partitioned like ``X``; one column per target where there are
             several.
+        published: pass ``plan.published``.
         unreadable: pass ``plan.unreadable``; workers' logs count the unreadable records.
 
     Guarantee:

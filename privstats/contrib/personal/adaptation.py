@@ -57,7 +57,7 @@ class Adapter:
 
     @classmethod
     def of(cls, rows: Array, targets: Array, centre: Array) -> Adapter:
-        """Compute the adapter from rows and their means, ``(n, d)``."""
+        """Compute the adapter from rows and their class means, both ``(n, d)``."""
         centred = rows - centre
         left, values, right = np.linalg.svd(centred, full_matrices=False)
         return cls(centre, right.T, values, left.T @ (targets - rows))

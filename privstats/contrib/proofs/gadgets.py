@@ -102,6 +102,9 @@ class Bits:
 
     f_l takes the mask at 0 and the bits at 1 .. Q. For three coins gamma per row the client sends h_r = sum_l
     gamma_(r,l) (f_l**2 - f_l) / V with V = (X - 1) .. (X - Q), by its values at Q + 1 .. 2 Q + 1.
+
+    Args:
+        count: Q.
     """
 
     count: int

@@ -55,6 +55,8 @@ class Moments(Statement):
         source: each pattern entry's index among x and the hidden entries.
         hidden: unsent entries, part of the witness.
         lines, limits: linear forms of x and the hidden entries, and their slacks.
+        unit: 4**f.
+        most_records: n.
         coarse: what a client's clip, toward zero, may add to E (squared) and to the cones' width.
     """
 
@@ -195,7 +197,7 @@ class Moments(Statement):
         return self.factor_of(w)[self.cones : self.cones * (1 + self.pattern.features)]
 
     def witness(self, x: Integers, hidden: Integers, coins: Coins) -> Integers:
-        """Return checked L, E and hidden entries."""
+        """Return L, E and hidden entries, checked in integers."""
         if x.shape != (self.size,) or hidden.shape != (self.hidden,):
             raise DataError(f"the statement is about {self.size} sums and {self.hidden} hidden entries")
         sources = np.concatenate([x, hidden])
@@ -256,6 +258,7 @@ def of_classes(
 
     Args:
         grid_bits: f, at least 6.
+        most_records: n.
         second: B is among the sums.
         clipped: the plan clips clients, toward zero, by up to a grid step an entry.
     """

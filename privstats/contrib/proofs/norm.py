@@ -30,6 +30,7 @@ class Norm(Statement):
     Args:
         sizes: entries by statistic.
         mass: n 4**f, the norm of n records.
+        shift: s.
         counters: indices of entries between 0 and n 4**f.
     """
 
@@ -148,6 +149,7 @@ def of_norms(sizes: Sequence[int], unit: int, most_records: int, counters: Seque
     Args:
         sizes, counters: as in :class:`Norm`.
         unit: 4**f, the norm of one record's wire entries in every statistic.
+        most_records: n.
     """
     mass = most_records * unit
     for shift in _SHIFTS:

@@ -52,12 +52,12 @@ class Transcript:
 
 
 def first_part(context: bytes, sender: int, blind: bytes, stage: bytes) -> bytes:
-    """Hash the leader's x, witness, products and masks."""
+    """Hash the leader's share of x, witness, products and masks."""
     return labelled("proof-part", context, index(sender), _FIRST, blind, stage)
 
 
 def second_part(context: bytes, sender: int, blind: bytes, stage: bytes) -> bytes:
-    """Hash the leader's bits and their masks."""
+    """Hash the leader's share of the bits and their masks."""
     return labelled("proof-part", context, index(sender), _SECOND, blind, stage)
 
 

@@ -195,7 +195,7 @@ class RecordInbox:
         return registry.pending(place, ()).missing  # with no records at hand all are missing
 
     def carried(self, registry: RecordRegistry, place: int) -> int:
-        """Return the number of a node's records."""
+        """Return the number of records in a node's vector."""
         return len(RegistryLog(registry.ledger, registry.entry).carried(place))
 
     def _check_unit(self, who: str, batch: Batch) -> None:

@@ -227,7 +227,7 @@ def inbox(home: Path, stream: Stream) -> RecordInbox:
 
 
 def registry_of(folder: Folder) -> RecordRegistry:
-    """Return a party's registry; first opening spends the complete stream."""
+    """Return a party's registry; the first opening spends the complete stream."""
     run, digest = folder.roster.run, folder.course.digest
     known = (account.of_run(run) for account in folder.ledger.accounts())
     entry = next((each for each in known if each is not None and each.plan == digest), None)

@@ -291,7 +291,7 @@ class RecordRegistry:
         return tuple(node for node, end in self._log.register().ends.items() if end == "left")
 
     def records(self) -> Mapping[State, int]:
-        """Return the numbers of records in and gone."""
+        """Return the numbers of records in the stream and gone."""
         with self._log.looking() as view:
             return view.index.states(self.entry.id)
 

@@ -207,7 +207,7 @@ class RegistryIndex:
         return row[0] if row else "new"
 
     def states(self, spend: int) -> Counter[State]:
-        """Return the numbers of records in and gone."""
+        """Return the numbers of records in the stream and gone."""
         counted = "SELECT state, count(*) FROM registry_states WHERE spend = ? GROUP BY state"
         return Counter(dict(self._run(counted, (spend,))))
 

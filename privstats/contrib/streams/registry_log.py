@@ -98,7 +98,7 @@ class RegistryLog:
             return view.register
 
     def carried(self, node: int) -> list[bytes]:
-        """Return the keys of a node's records."""
+        """Return the keys of the records in a node's vector."""
         with self.looking() as view:
             for number, record in enumerate(view.log.records, start=1):
                 if isinstance(record, Held) and (record.spend, record.node, record.action) == (

@@ -1,4 +1,4 @@
-"""Streams: records enter and leave, released every epoch under one promise.
+"""Streams: records that enter and leave, released every epoch under one promise.
 
 A stream's nodes hold *different* records, so all together cost as little as one release (docs/streams.md). The spend
 records who keeps records disjoint (``Spent.apart``): the party's ``RecordRegistry`` or the parties of a server that

@@ -207,7 +207,7 @@ def open_columns(plan: Plan) -> tuple[str, ...]:
 
 
 def with_quantile_cuts(plan: Plan, X: Any) -> Plan:
-    """Return the plan with cut points at the records' quantiles."""
+    """Return the plan with open cut points at the records' quantiles."""
     cells = cells_of(plan.schema)
     if cells is None or not cells.open:
         return plan

@@ -71,6 +71,7 @@ def sweep(
     """Score ``heads`` without noise and at every epsilon.
 
     Args:
+        plan: its epsilon is replaced.
         train, test, heads, tick: as for ``study``; ``train`` is dealt evenly.
         epsilons: the grid, each above 0.
         repeats: noise replicates per epsilon, at least 2.

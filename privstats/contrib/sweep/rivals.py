@@ -47,7 +47,7 @@ class Rival(ABC):
 
     @abstractmethod
     def require(self, plan: Plan) -> None:
-        """Refuse an unsuitable promise, before anything is measured."""
+        """Refuse a promise that the rival cannot meet, before anything is measured."""
 
     @abstractmethod
     def scores(self, plan: Plan, train: tuple[Any, Any], test: tuple[Any, Any], seed: int) -> Scores:

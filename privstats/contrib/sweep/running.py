@@ -51,7 +51,7 @@ _TOLD = (
 
 
 def run(plan: Path, data: RecordFile, axes: Axes, scored: Scored, draws: Draws, out: Path | None) -> None:
-    """Carry out the command; write into any folder."""
+    """Carry out the command; write where a folder is named."""
     subject = Plan.read(plan)
     train, test = _sets(data, subject)
     chosen = heads_named(scored.head, subject)
