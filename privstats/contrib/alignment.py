@@ -39,7 +39,7 @@ class Alignment(Planned):
     Without noise all sums are over the *same* clients: a vanished client ends the alignment at the reference reached so
     far. Under a promise a round without a sum only advances the count.
 
-    docs/alignment.md states where this course helps, and where it costs accuracy.
+    docs/alignment.md states where it helps, and costs accuracy.
 
     Guarantee:
         With a ``Privacy`` of unit client and a ``client_clip``, all T + 1 sums together are mu-GDP with :attr:`mu`, for

@@ -44,7 +44,7 @@ class _Manifest(msgspec.Struct):
 
 @dataclass(frozen=True)
 class DeviceRun:
-    """A verified run: name in hex, plan, the roster's digest, and the panel with the keys that seal a report."""
+    """A verified run: name in hex, plan, roster's digest, and the panel's sealing keys."""
 
     name: str
     plan: Plan

@@ -49,7 +49,7 @@ def leader_folder(folder: Folder) -> RoundFolder:
 
 
 def helper_folder(home: str | os.PathLike[str]) -> RoundFolder:
-    """Open a helper's folder, or refuse it with ``LocalProtocolError``."""
+    """Open a helper's folder; raises ``LocalProtocolError``."""
     session = _checked(Folder.open(home))
     helper_place(session)
     return session
@@ -234,7 +234,7 @@ class Manifest:
 
 @dataclass(frozen=True)
 class End:
-    """The leader's signed statement of a run's end."""
+    """A run's end, signed by the leader."""
 
     data: bytes
 

@@ -49,7 +49,7 @@ Handler: TypeAlias = Callable[[Request, int], Awaitable[Answer]]
 
 @dataclass
 class Seen:
-    """Counts for status and metrics: answers by status, refusals by code, and bytes of bodies."""
+    """Answers by status, refusals by code, and bytes of bodies."""
 
     answers: Counter[int] = field(default_factory=Counter)
     refused: Counter[str] = field(default_factory=Counter)

@@ -79,7 +79,7 @@ class DeadlineProtocol(HttpToolsProtocol):
         super().on_message_begin()
 
     def on_headers_complete(self) -> None:
-        """Pass the request, with its deadlines, to the application."""
+        """Pass the request, with deadlines, to the application."""
         self._set_deadline(None)
         self._in_header, self._header_bytes = False, 0
         self._admitted.until = math.inf
@@ -163,5 +163,5 @@ class DeadlineProtocol(HttpToolsProtocol):
 
 
 def protocol_for(limiter: ConnectionLimiter) -> type[DeadlineProtocol]:
-    """Return a server's connection class, with a shared limiter."""
+    """Return a connection class with a shared limiter."""
     return type("Connection", (DeadlineProtocol,), {"limiter": limiter})

@@ -182,7 +182,7 @@ class LeaderRun:
         return self._server.outbox.to(peer)
 
     def waits_for(self, place: int) -> bool:
-        """Return whether a helper must answer now."""
+        """Return whether a helper must answer."""
         server, peer = self._server, self._peer(place)
         return server is not None and peer in server.outbox.clients and server.awaits(peer)
 
@@ -214,7 +214,7 @@ class LeaderRun:
 
     @property
     def sentence(self) -> str:
-        """The run's end, for the operator; empty before."""
+        """The run's end, for operators; else empty."""
         return "" if self.ended is None else self.ended.sentence(self.folder.name)
 
     def _begin(self) -> None:

@@ -84,7 +84,7 @@ class Address:
 
 @dataclass
 class Serving:
-    """A running leader, as callbacks see it; ``stop`` may be called from any thread."""
+    """A running leader; ``stop`` is callable from any thread."""
 
     address: str
     stop: Callable[[], object]

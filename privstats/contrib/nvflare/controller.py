@@ -90,10 +90,9 @@ def _rest(seconds: float) -> None:
 class FlareTransport:
     """The transport that ``driver`` uses, over FLARE's tasks.
 
-    A node is a site, numbered in the order in which sites were first seen.
+    A node is a site, numbered as first seen.
 
     Args:
-        controller, context: FLARE's, of the controller's flow.
         aborted: set when an operator aborts the job.
     """
 

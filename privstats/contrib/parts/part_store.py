@@ -44,7 +44,7 @@ class StoredPart:
 
     @property
     def name(self) -> str:
-        """Run and part, without the store's address."""
+        """Run and part, without address."""
         return "/".join(self.url.split("/")[-2:])
 
 

@@ -85,7 +85,7 @@ class _UselessError(PrivstatsError):
 
 
 class PartSums:
-    """The thread that hands out parts and collects sums."""
+    """Hands out parts, and collects sums."""
 
     def __init__(
         self,

@@ -114,7 +114,7 @@ class Personal(Classifier):
         self.pull = pull
 
     def __sklearn_clone__(self) -> Self:
-        """Return an unfitted copy around the same fitted head."""
+        """Return an unfitted copy around the fitted head."""
         return type(self)(**self.get_params(deep=False))
 
     @property
@@ -124,7 +124,7 @@ class Personal(Classifier):
 
     @property
     def feature_names_in_(self) -> NDArray[Any]:
-        """Feature names of the head inside, if any."""
+        """The inner head's feature names."""
         names: NDArray[Any] = self._known("feature_names_in_")
         return names
 
@@ -189,7 +189,7 @@ class Personal(Classifier):
 
     @classmethod
     def load(cls, path: PathLike, signed_by: Verifier | None = None) -> Self:
-        """Read a personal head that :meth:`save` wrote; raises ``HeadError``."""
+        """Read what :meth:`save` wrote; raises ``HeadError``."""
         return FORMAT.read(path, signed_by)
 
     def _scores(self, X: Any) -> Array:

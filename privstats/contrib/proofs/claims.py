@@ -138,7 +138,7 @@ class Claim:
         return words_in(column)
 
     def add(self, words: Field, more: Field) -> Field:
-        """Return the sum in the field, entry by entry."""
+        """Return entries' sums in the field."""
         return add(words, more)
 
 

@@ -72,7 +72,7 @@ class Full(Gram):
 
 
 def diagonal(rows: int) -> Indices:
-    """Return the diagonal's indices in a row-wise lower triangle."""
+    """Return diagonal indices in a row-wise lower triangle."""
     every = np.arange(rows)
     return np.asarray(every * (every + 3) // 2)
 

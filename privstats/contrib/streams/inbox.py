@@ -41,7 +41,6 @@ class Batch:
     Attributes:
         ids: an unchanging text per record; for persons, each row's person id.
         leave: ids of earlier records or persons that leave.
-        unit: owner of an id, ``"record"`` or ``"person"``.
     """
 
     ids: tuple[str, ...]

@@ -94,7 +94,7 @@ class MomentsDelta(Moments):
         return self.entered + self.left
 
     def sums(self, row: Statistic) -> NDArray[np.int64]:
-        """Return the signed sums of one statistic, blocks first."""
+        """Return a statistic's signed sums, blocks first."""
         return self.arrays[row.letter]
 
     def __add__(self, other: MomentsDelta) -> MomentsDelta:

@@ -435,7 +435,7 @@ class PersonRegistry(RecordRegistry):
         return self._log.register().rule
 
     def names_of(self, ids: Iterable[str]) -> list[str | None]:
-        """Return the ids' persons by the present rule; else by an earlier rule, if the person entered under it."""
+        """Return the ids' persons by the present rule, or an earlier one of their entry."""
         names = names_of(list(ids))
         if self.rule == RULE:
             return names

@@ -28,8 +28,8 @@ class Partition:
     """One measurement: how records are dealt, and which statistics are summed.
 
     Attributes:
-        alpha: Dirichlet concentration of the parties' label skew; None deals evenly.
-        dimension: features after a public random projection; None without one.
+        alpha: as in ``Axes``; None deals evenly.
+        dimension: as in ``Axes``, or None.
     """
 
     clients: int
@@ -141,7 +141,7 @@ _EXAMPLES = {
 
 
 def plan_at(plan: Plan, point: Point, inputs: int, records_per_client: int | None = None) -> Plan:
-    """Return the plan at one point; ``inputs`` is the records' number of columns."""
+    """Return the plan at one point; ``inputs`` counts the records' columns."""
     parts = {"schema": _schema(plan, point.deal, inputs), "cohort": _cohort(plan.cohort, point.deal.clients)}
     if math.isinf(point.epsilon):
         return replace(plan, privacy=NoPrivacy(), **parts)

@@ -172,12 +172,10 @@ class Draw:
         clients, alpha, clip_norm, dimension, statistics: of the partition; ``alpha`` None for an even one.
         draw: replicate of partition and noise, the same at every point.
         score: accuracy or R²; None where the statistics cannot feed the head.
-        balanced, auc: balanced accuracy and area under the ROC curve, or None.
-        one_class: one class is predicted for all test records.
+        balanced, auc, one_class, sensitivity, specificity: as in ``Scores``.
         dropped: classes excluded by the minimum count.
         upload_bytes: a client's upload of the plan's own sums; 0 for pooled records.
         why: without a score, a sentence on the missing statistic.
-        sensitivity, specificity: for two classes, by ``predict(threshold="prevalence")``.
     """
 
     model: str

@@ -47,7 +47,7 @@ class Frame:
         return Frame(self.columns, tuple(row for row in self.rows if all(row[at] == v for at, v in places.items())))
 
     def to_dict(self) -> dict[str, list[Any]]:
-        """Return columns by name, as ``pandas.DataFrame`` accepts them."""
+        """Return columns by name, for ``pandas.DataFrame``."""
         return {name: self[name] for name in self.columns}
 
     def to_csv(self) -> str:
