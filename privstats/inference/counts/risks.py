@@ -1,7 +1,8 @@
-"""Risks at a time by group, and cumulative incidence by cause, from counts of time against event; nothing is released.
+"""Estimate risks by group and cumulative incidence by cause from a survival curve's counts; nothing further is
+released.
 
-Both read the cells that a survival curve reads. Groups are disjoint cells with noise of their own, so their intervals
-are independent, and those of a difference and of a ratio follow from both (Newcombe 1998; Donner and Zou 2012).
+Groups are disjoint cells with independent noise, so intervals of differences and ratios follow from both groups'
+(Newcombe 1998; Donner and Zou 2012).
 """
 
 from __future__ import annotations
@@ -38,14 +39,14 @@ _SMALL = 1e-4
 
 @dataclass(frozen=True)
 class RisksAt(RowTable):
-    """The risk of the event up to a time in two groups, their difference and their ratio, the second over the first.
+    """Risks up to a time in two groups, with their difference and ratio.
 
     Attributes:
         at: the time.
-        risks: by group the risk, and low and high end of its interval.
-        difference, ratio: the second group's risk minus, and over, the first group's, with the same ends; a ratio has
-            an infinite end where the first group's risk may be 0.
-        curves: the survival curves behind the risks.
+        risks: by group: risk, low and high end.
+        difference, ratio: second group minus, or over, the first, with ends; the ratio's upper end is infinite where
+            the first risk may be 0.
+        curves: underlying survival curves.
 
     Example:
         >>> months, died = ps.Bins("months", (0, 1, 2, 3)), ps.Categories("died", (0, 1))
@@ -64,7 +65,7 @@ class RisksAt(RowTable):
     curves: SurvivalCurves = field(repr=False)
 
     def to_rows(self) -> list[dict[str, object]]:
-        """Return one row per group, and those of the difference and of the ratio."""
+        """Return rows for both groups, the difference and the ratio."""
         rows = [(group, "risk", *each) for group, each in self.risks.items()]
         rows += [("", "difference", *self.difference), ("", "ratio", *self.ratio)]
         names = ("group", "metric", "estimate", "conf_low", "conf_high")
@@ -87,18 +88,17 @@ class RisksAt(RowTable):
 
 
 def risks_at(curves: SurvivalCurves | SurvivalCurve, at: float) -> RisksAt:
-    """Return the risks at a time in two groups, with difference and ratio: in a trial the causal contrast, unlike
-    hazard ratios.
+    """Return two groups' risks at a time, with difference and ratio.
 
     With risks p, q and ends l, u, the difference p - q ends at ``p - q - sqrt((p - l_p)^2 + (u_q - q)^2)`` and ``p - q
     + sqrt((u_p - p)^2 + (q - l_q)^2)``; the ratio by the same rule for ``p - t q``.
 
     Args:
-        curves: of two groups, from :func:`kaplan_meier` with ``by=``.
-        at: a time of both curves, among the reported ones.
+        curves: two groups, from :func:`kaplan_meier` with ``by=``.
+        at: a reported time of both curves.
 
     Raises:
-        ReleaseError: not two groups, or a time at which a curve has no reported point.
+        ReleaseError: not two groups, or a curve is not reported at this time.
 
     Example:
         >>> from privstats.inference.counts.risks import contrasts
@@ -126,7 +126,7 @@ def _risk(group: str, curve: SurvivalCurve, at: float) -> tuple[float, float, fl
 def contrasts(
     one: tuple[float, float, float], other: tuple[float, float, float]
 ) -> tuple[tuple[float, float, float], tuple[float, float, float]]:
-    """Return difference and ratio of two independent shares, each with low and high end."""
+    """Return difference and ratio of two independent shares, each with its ends."""
     (p, l, u), (q, k, v) = one, other  # noqa: E741  ends of the interval of p; k and v are those of q
     difference = (p - q, p - q - math.hypot(p - l, v - q), p - q + math.hypot(u - p, q - k))
     low, high = (
@@ -137,7 +137,7 @@ def contrasts(
 
 
 def _ratio_end(product: float, above: float, below: float, side: int) -> float:
-    """Return a root t of ``below t^2 - 2 product t + above``: where zero is an end of the difference p - t q."""
+    """Return a root t of ``below t^2 - 2 product t + above``, where zero is an end of the difference p - t q."""
     inside = max(product**2 - above * below, 0.0)
     return (product + side * math.sqrt(inside)) / below if below > 0 else (math.inf if side > 0 else 0.0)
 
@@ -148,12 +148,12 @@ class Incidence(RowTable):
     """Cumulative incidence by group and cause; arrays have one entry per reported bin.
 
     Attributes:
-        curves: by (group, cause) ``(k, 3)``: estimate, low and high end.
-        events: by (group, cause) noisy numbers of events in each bin, ``(k,)``.
-        timeline: by group the times.
-        release: the release behind them.
-        alpha: level of the intervals.
-        times: as :func:`kaplan_meier` has them.
+        curves: by (group, cause) ``(k, 3)``: estimate, low, high.
+        events: by (group, cause) noisy events per bin, ``(k,)``.
+        timeline: times by group.
+        release: underlying release.
+        alpha: level.
+        times: as for :func:`kaplan_meier`.
 
     Example:
         >>> months, ended = ps.Bins("months", (0, 1, 2, 3)), ps.Categories("ended", ("seen", "relapse", "death"))
@@ -213,17 +213,16 @@ class Incidence(RowTable):
 def cumulative_incidence(
     release: Release, *, time: str, event: str, by: str | None = None, times: Times | None = None, alpha: float = 0.05
 ) -> Incidence:
-    """Compute the cumulative incidence by cause, where one event rules the others out (Aalen and Johansen 1978).
+    """Compute the cumulative incidence of competing causes (Aalen and Johansen 1978).
 
     In a bin with d_c events of cause c, d of all causes, and e at risk (or person-time, as in :func:`kaplan_meier`),
-    incidence of c grows at discrete times by ``S d_c / e``, at continuous ones by ``S (d_c / d) (1 - exp(-d / e))``,
-    S the survival of all causes before it. Intervals invert ``|p^ - p| <= z sqrt(p (1 - p) / n + tau^2)``: tau is the
-    noise by the delta method, n the effective sample size of Greenwood's formula. There is no Fine and Gray model.
+    the incidence of c grows by ``S d_c / e`` at discrete times and ``S (d_c / d) (1 - exp(-d / e))`` at continuous
+    ones. S is the survival of all causes before the bin. Intervals invert ``|p^ - p| <= z sqrt(p (1 - p) / n +
+    tau^2)``: tau is the noise by the delta method, n the effective sample size of Greenwood's formula.
 
     Args:
         release, time, by, times, alpha: as for :func:`kaplan_meier`.
-        event: a variable of ``Categories``; the first means that the person was last seen without an event, each other
-            one is a cause.
+        event: ``Categories``: the first means no event, each other one is a cause.
 
     Raises:
         ReleaseError: as for :func:`kaplan_meier`.
@@ -261,7 +260,6 @@ def cumulative_incidence(
 
 
 def _curve(counts: Array, place: int, whole: CountTable, sigma: float, n_bins: int, times: Times, z: float) -> Array:
-    """Return the incidence of a cause and the ends of its interval, ``(n_bins, 3)``."""
     rises = partial(_incidence, place=place, shape=counts.shape, times=times)
     noise = sigma * np.linalg.norm(gradients(rises, counts.reshape(-1)), axis=0)[:n_bins]
     estimate = np.real(rises(counts.reshape(-1)))[:n_bins]
@@ -270,7 +268,6 @@ def _curve(counts: Array, place: int, whole: CountTable, sigma: float, n_bins: i
 
 
 def _collapsed(counts: Array) -> Array:
-    """Censored records and events of all causes, ``(..., k, 2)``."""
     return np.stack([counts[..., 0], counts[..., 1:].sum(axis=-1)], axis=-1)
 
 

@@ -1,4 +1,4 @@
-"""The table of outcomes by arm: numbers analysed, events, risks or means, and below them the effects (CONSORT 17a)."""
+"""Tabulate outcomes by arm: numbers analysed, events, risks or means, then the effects (CONSORT 17a)."""
 
 from __future__ import annotations
 
@@ -48,13 +48,13 @@ _LEFT_OUT = (
 @formerly(told="reported")
 @dataclass(frozen=True, eq=False)
 class ArmTable(RowTable):
-    """Outcomes by arm, and below them the effects, as a trial's report has them.
+    """Outcomes by arm, followed by the effects.
 
     Attributes:
-        arms: of each outcome both arms, the treated first.
-        effects: the tables of the effects in all records, by outcome.
+        arms: both arms per outcome, the treated first.
+        effects: effects in all records, by outcome.
         alpha: level of the intervals.
-        left_out: records left out of the treated, of the others and of no known arm; empty where none are counted.
+        left_out: excluded records by arm; empty where not counted.
 
     Example:
         >>> from privstats import randomness
@@ -82,7 +82,7 @@ class ArmTable(RowTable):
         return any(each.reported for each in self.arms) or any(each.reported for each in self.effects)
 
     def to_rows(self) -> list[dict[str, object]]:
-        """Return one row per arm and effect; numbers that are not reported are NaN."""
+        """Return one row per arm and effect; NaN where not reported."""
         rows: list[dict[str, object]] = []
         for place, effect in enumerate(self.effects):
             for arm in self.arms[2 * place : 2 * place + 2]:
@@ -157,18 +157,13 @@ class ArmTable(RowTable):
 
 
 def _ends(found: ArmOutcome | AdjustedMean) -> tuple[str, ...]:
-    """Return a mean and the ends of its interval as texts."""
     if not found.reported:
         return HIDDEN, "-inf", "inf"
     return tuple(map(number_of, (found.mean, found.low, found.high)))
 
 
 def by_arm(rows: EffectRows, read: CourseSums, alpha: float) -> ArmTable:
-    """Return the outcomes of both arms in all records, and the effects on them.
-
-    Raises:
-        ReleaseError: the outcome lines were left out, or noise hides the records of both arms.
-    """
+    """Return both arms' outcomes in all records, and the effects."""
     effects = tuple(each for each in rows if not each.subgroup)
     pairs = [arm_outcomes(read, place, alpha) for place in range(read.schema.outcomes)]
     arms = tuple(

@@ -1,4 +1,4 @@
-"""Balance of a treatment's arms: standardised mean differences of the columns, from sums that exist."""
+"""Compare the arms' columns by standardised mean differences, from existing sums."""
 
 from __future__ import annotations
 
@@ -31,13 +31,12 @@ class Balance(Framed):
     """Columns of the treated compared with those of the others; arrays have one entry per column.
 
     Attributes:
-        columns: their names.
-        means: of the treated and of the others, ``(m, 2)``, in the units of the columns; NaN where not reported.
-        difference: standardised mean differences, (treated - others) / sqrt of the mean of both variances.
-        low, high: intervals of the differences of *these* records, under the noise alone; infinite where not reported.
-        reported: whether the records and spreads of both arms exceed the noise.
-        weighted: each column's difference, low and high end after weighting the arms, ``(m, 3)``; None where the last
-            session did not release it.
+        columns: column names.
+        means: treated and others, ``(m, 2)``, in column units; NaN where not reported.
+        difference: (treated - others) / sqrt of the mean of both variances.
+        low, high: intervals about *these* records, from noise alone; infinite where not reported.
+        reported: whether both arms' records and spreads exceed the noise.
+        weighted: difference, low and high after weighting, ``(m, 3)``, or None.
 
     Example:
         >>> from privstats.estimates.effect import ArmSums
@@ -57,8 +56,7 @@ class Balance(Framed):
     weighted: Array | None = None
 
     def to_rows(self) -> list[dict[str, object]]:
-        """Return one row per column, after weighting too where that was released; numbers that are not reported are
-        NaN."""
+        """Return one row per column; unreported numbers are NaN."""
         treated, others = self.means.T
         columns: dict[str, Any] = {"variable": self.columns, "mean_treated": treated, "mean_others": others}
         columns |= {"smd": self.difference, "smd_low": self.low, "smd_high": self.high}
@@ -69,13 +67,7 @@ class Balance(Framed):
 
 
 def balance_of(sums: ArmSums, schema: Any, alpha: float) -> Balance:
-    """Return the balance of both arms, by the delta method under the noise of the sums.
-
-    Args:
-        sums: of the outcome session.
-        schema: of the course, for names and units of the columns.
-        alpha: level of the intervals.
-    """
+    """Return both arms' balance from the outcome session's sums, by the delta method under their noise."""
     arms, width = _Arms.of(sums), len(sums.h[0]) - 1
     sigma_n, sigma_1 = sums.sigma_G / sums.constant**2, sums.sigma_G / (np.sqrt(2) * abs(sums.constant))
     reported = arms.clear & bool((arms.n > np.maximum(_SURE * sigma_n, 1.0)).all())
@@ -90,12 +82,11 @@ def balance_of(sums: ArmSums, schema: Any, alpha: float) -> Balance:
 
 
 class _Arms(NamedTuple):
-    """Records of both arms ``(2,)``, and of their columns sums, squares and variances, ``(m, 2)``.
+    """Both arms' records ``(2,)`` and their columns' sums, squares and variances, ``(m, 2)``.
 
     Attributes:
-        safe: the records, 1 where noise leaves none.
-        clear: whether the mean of both variances of a column, by which a difference is divided, exceeds its noise,
-            ``(m,)``.
+        safe: records, or 1 where noise yields none.
+        clear: whether a column's mean variance, the divisor, exceeds its noise, ``(m,)``.
     """
 
     n: Array
@@ -118,12 +109,12 @@ class _Arms(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class WeightedSums:
-    """Columns weighted for their arms, of the treated less those of the others.
+    """Weighted columns of the treated minus those of the others.
 
     Attributes:
-        difference: the sum over records ``(d,)``, the constant last.
-        total: weights of an arm together, in expectation those of the population.
-        sigma, sigma_total: noise standard deviations of an entry and of the total.
+        difference: sum over records ``(d,)``, the constant last.
+        total: one arm's summed weights; in expectation the population's.
+        sigma, sigma_total: noise of an entry and of the total.
     """
 
     difference: Array
@@ -133,15 +124,10 @@ class WeightedSums:
 
 
 def weighted_balance(sums: ArmSums, weighted: WeightedSums, alpha: float) -> Array:
-    """Return standardised differences after weighting with the ends of their intervals under the noise, ``(m, 3)``.
+    """Return standardised differences after weighting, with intervals under the noise, ``(m, 3)``.
 
-    Arms with unequal sums of weights are compared by their weighted means, to first order: from a column's sum, the
-    constant's sum times the column's mean is subtracted. Units are those of the differences before weighting.
-
-    Args:
-        sums: of the outcome session, for means and spreads.
-        weighted: of the last session.
-        alpha: level of the intervals.
+    Arms with unequal total weights are compared by weighted means, to first order: each column's sum is reduced by the
+    constant's sum times the column's mean. Units are those before weighting.
     """
     arms, T = _Arms.of(sums), weighted.total
     unclear = sums.sigma_G / arms.safe
@@ -161,13 +147,12 @@ def weighted_balance(sums: ArmSums, weighted: WeightedSums, alpha: float) -> Arr
 
 
 def standardised_differences(entries: Array, deviations: Array, reported: NDArray[np.bool_]) -> tuple[Array, Array]:
-    """Return differences of many columns and their standard errors under the noise; NaN and infinite where not
-    reported.
+    """Return the columns' differences and their noise standard errors; NaN and infinite where not reported.
 
     Args:
-        entries: of each column, as for :func:`standardised`, ``(m, 6)``.
-        deviations: noise standard deviations of the six.
-        reported: which columns are reported, ``(m,)``.
+        entries: per column, as for :func:`standardised`, ``(m, 6)``.
+        deviations: noise of the six.
+        reported: ``(m,)``.
     """
     values, errors = np.full(len(entries), np.nan), np.full(len(entries), np.inf)
     for place in np.flatnonzero(reported):
@@ -178,7 +163,7 @@ def standardised_differences(entries: Array, deviations: Array, reported: NDArra
 
 
 def standardised(entries: Array) -> Array:
-    """Return the difference from records, sums and sums of squares of both arms, ``(..., 6)``."""
+    """Return the difference from both arms' records, sums and sums of squares, ``(..., 6)``."""
     n, first, second = (entries[..., place : place + 2] for place in (0, 2, 4))
     means = first / n
     spread = (second / n - means**2).sum(axis=-1, keepdims=True) / 2
