@@ -1,4 +1,4 @@
-"""Contrasts of declared columns' cells as a table: column by column, each with its reference cell."""
+"""Tabulate contrasts of declared columns' cells with a reference cell."""
 
 from __future__ import annotations
 
@@ -23,22 +23,22 @@ if TYPE_CHECKING:
 @formerly(told="reported")
 @dataclass(frozen=True, eq=False)
 class CellTable(RowTable):
-    """Each cell against the reference cell of its column; arrays have one entry per cell, ``(k,)``.
+    """Each cell against its column's reference cell; arrays have one entry per cell, ``(k,)``.
 
-    At most a fraction alpha of releases report an interval that misses, where the assumptions hold. A cell is not
-    reported where noise hides its contrast, or where noise alone could show that many records in an empty cell. A
-    reference cell is 0 by definition, with the interval 0 to 0.
+    Under the assumptions, at most a fraction alpha of releases report an interval that misses. A cell is hidden where
+    noise hides its contrast, or could alone make an empty cell look well filled. A reference cell is 0 by definition,
+    with the interval 0 to 0.
 
     Attributes:
-        columns, cells: name of the column and of the cell.
-        reference: whether the other cells of its column are compared with this one.
-        estimate: NaN where it is not reported.
-        error, noise_error: standard errors, sampling and noise together, and of the noise alone.
-        low, high: the interval; infinite where it is not reported.
-        pvalue: two-sided, for the null "no difference"; NaN for a reference.
+        columns, cells: names.
+        reference: whether this is its column's reference.
+        estimate: NaN where not reported.
+        error, noise_error: standard errors, in total and from noise alone.
+        low, high: interval's ends; infinite where not reported.
+        pvalue: two-sided, for no difference; NaN for a reference.
         reported: whether the interval is bounded.
         alpha: 1 minus the confidence level.
-        level: of a record in the reference cell of every column, with its interval.
+        level: of a record in all reference cells.
         regression: the fit.
 
     Example:
@@ -67,7 +67,7 @@ class CellTable(RowTable):
     regression: Regression
 
     def summary(self, *, exponentiate: bool = False) -> Summary:
-        """Return the table for publication: text, HTML, LaTeX, CSV; with ``exponentiate`` ratios, as of a regression.
+        """Return the table for publication; ``exponentiate`` yields ratios.
 
         Raises:
             ReleaseError: ratios of a linear model.
@@ -75,20 +75,11 @@ class CellTable(RowTable):
         return cells_as_ratios(self) if exponentiate else cells_summary(self)
 
     def to_frame(self, *, exponentiate: bool = False) -> Any:
-        """Return one row per column and cell, as a pandas DataFrame; ``exponentiate`` adds ratios to the contrasts.
-
-        Raises:
-            MissingExtraError: pandas is not installed.
-            ReleaseError: ratios of a linear model.
-        """
+        """Return a pandas ``DataFrame`` of :meth:`to_rows`."""
         return framed(self.to_rows(exponentiate=exponentiate))
 
     def to_rows(self, *, exponentiate: bool = False) -> list[dict[str, object]]:
-        """Return the rows of :meth:`to_frame`, as plain values.
-
-        Raises:
-            ReleaseError: ratios of a linear model.
-        """
+        """Return one row per column and cell; ``exponentiate`` adds ratios."""
         columns: dict[str, Any] = {"variable": self.columns, "level": self.cells, "reference": self.reference}
         columns |= {"estimate": self.estimate, "std_error": self.error, "noise_std_error": self.noise_error}
         columns |= {"p_value": self.pvalue, "conf_low": self.low, "conf_high": self.high, "told": self.reported}
@@ -97,7 +88,7 @@ class CellTable(RowTable):
 
 
 def cell_table(fit: Regression, reference: Mapping[str, str], alpha: float) -> CellTable:
-    """Return the contrasts of a fit's columns; see :meth:`Regression.cells`."""
+    """Return a fit's contrasts; see :meth:`Regression.cells`."""
     if not fit.column_cells:
         raise ReleaseError("cells() reads a regression on declared columns: map records by Cells, ConstantFeature")
     known = {each.name for each in fit.column_cells}
@@ -125,14 +116,13 @@ def cell_table(fit: Regression, reference: Mapping[str, str], alpha: float) -> C
 
 
 def _beside(reference: NDArray[np.bool], values: Array, otherwise: float) -> Array:
-    """Return an entry per cell: ``values`` for the compared cells, ``otherwise`` for the reference cells."""
     entries = np.full(len(reference), otherwise)
     entries[~reference] = values
     return entries
 
 
 def _level(fit: Regression, blocks: Sequence[tuple[ColumnCells, int]]) -> Array:
-    """Return the level of a record of these references, from the parameters: ``const`` is that of the design's own."""
+    """Return the row for a record in these reference cells: ``const`` belongs to the design's own."""
     row = np.zeros(len(fit.names))
     row[0] = 1.0
     for column, first in blocks:
@@ -150,7 +140,7 @@ def _reference(column: ColumnCells, cell: str | None) -> int:
 
 
 def _rows(column: ColumnCells, reference: int, parameters: int) -> Array:
-    """Return the matrix that maps parameters to each cell's contrast with the reference, ``(cells, m)``."""
+    """Return the matrix from parameters to contrasts with the reference, ``(cells, m)``."""
     rows = np.zeros((len(column.cells), parameters))
     for cell, place in enumerate(column.places):
         if place >= 0:

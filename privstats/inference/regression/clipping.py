@@ -1,5 +1,4 @@
-"""Estimate from the released sums alone how many of a regression's targets were clipped, and hide the table where too
-many were."""
+"""Estimate from released sums how many targets were clipped, and hide the table where too many were."""
 
 from __future__ import annotations
 
@@ -25,12 +24,11 @@ _MOST = 0.1  # coefficients are reported up to this share of targets beyond the 
 
 
 def share_beyond(mean: float, square: float, bound: float) -> float:
-    """Return the share of a normal law beyond +-``bound``, from the mean and the mean square after clipping to it.
+    """Return the share of a normal law beyond +-``bound``, from mean and mean square after clipping.
 
-    Clipping reduces the variance, so a normal law with the clipped moments themselves would give a share of at most
-    .317. The two moments of a clipped normal law determine the law; this function inverts them. For targets that are
-    not normal, the result is the share that a normal law would have beyond the bound: values spread evenly up to the
-    bound give .12.
+    Two moments of a clipped normal law determine the law; this function inverts them. Used directly, the clipped
+    moments would give a share of at most .317, because clipping reduces the variance. Targets that are not normal yield
+    a normal law's share: values spread evenly up to the bound give .12.
 
     Args:
         mean: of the clipped values.
@@ -51,7 +49,6 @@ def share_beyond(mean: float, square: float, bound: float) -> float:
         return 0.0
 
     def centre(size: float) -> float:
-        """Return the mean of the law of this size that has the given clipped mean."""
         reach = 1 + _FAR * size
         return float(brentq(lambda m: _moments(m, size)[0] - mean, -reach, reach))
 
@@ -79,9 +76,9 @@ class Saturation(NamedTuple):
     """Estimated share of clipped targets, and size of the rows relative to the clip.
 
     Attributes:
-        targets: share of targets beyond ``target_bound`` if they were normal, from the released mean and mean square,
-            which are those of the clipped ones (:func:`~privstats.inference.regression.clipping.share_beyond`).
-        rows: mean squared norm of the rows as a share of ``clip_norm`` squared; 1 where every row is at the bound.
+        targets: share beyond ``target_bound`` if they were normal
+            (:func:`~privstats.inference.regression.clipping.share_beyond`).
+        rows: rows' mean squared norm over ``clip_norm`` squared; at most 1.
 
     Example:
         >>> saturation = ps.inference.Saturation(targets=0.02, rows=0.3)  # as a Regression's saturation_
@@ -94,8 +91,10 @@ class Saturation(NamedTuple):
 
 
 def saturation_of(schema: RidgeSchema, release: Release, sums: LinearSums) -> Saturation | None:
-    """Return the saturation from the released, noisy sums; None without an intercept, or for several targets, which
-    have one energy."""
+    """Return the saturation from noisy sums.
+
+    None without an intercept, or for several targets, which share one energy.
+    """
     if schema.targets > 1 or not sums.intercept:
         return None
     beyond = share_beyond(sums.mean, sums.equations.q / sums.records, schema.target_bound)
@@ -104,12 +103,12 @@ def saturation_of(schema: RidgeSchema, release: Release, sums: LinearSums) -> Sa
 
 
 def hides(saturation: Saturation | None, unclipped: bool) -> bool:
-    """Return whether so large a share of targets may have been clipped that no coefficient is reported."""
+    """Return whether too many targets may be clipped to report any coefficient."""
     return saturation is not None and not unclipped and saturation.targets > _MOST
 
 
 def clip_note(saturation: Saturation | None, unclipped: bool) -> str:
-    """Return a sentence on clipped targets; empty where none is needed."""
+    """Return a sentence on clipped targets, or an empty text."""
     if saturation is None or unclipped or saturation.targets < _SATURATED:
         return ""
     effect = (
@@ -127,7 +126,7 @@ class Hidden:
     """Errors of a regression that reports no coefficient.
 
     Attributes:
-        errors: errors computed from the sums, for standard errors.
+        errors: computed from the sums, for standard errors.
     """
 
     errors: Errors
@@ -139,12 +138,12 @@ class Hidden:
 
     @property
     def error(self) -> Array:
-        """Standard errors, which a clip makes too small."""
+        """Standard errors, which clipping makes too small."""
         return self.errors.error
 
     @property
     def noise_error(self) -> Array:
-        """Standard errors from the noise alone."""
+        """Standard errors from noise alone."""
         return self.errors.noise_error
 
     def reported(self, alpha: float) -> NDArray[np.bool_]:  # noqa: ARG002  the same at every level
@@ -164,7 +163,7 @@ class Hidden:
         return np.full(len(self.estimate), -np.inf), np.full(len(self.estimate), np.inf)
 
     def combined(self, rows: Array) -> Hidden:
-        """Return hidden errors of linear combinations of the parameters, ``(r, m)``."""
+        """Return hidden errors of linear combinations, ``(r, m)``."""
         return Hidden(self.errors.combined(rows))
 
     def joint_pvalue(self) -> float:
