@@ -1,7 +1,4 @@
-"""Evidence for linear inference: normal equations from a release, and the contrasts that read parameters in raw units.
-
-``heads.evidence`` checks and symmetrises the sums first; ``inversion`` then computes from numbers alone.
-"""
+"""Read normal equations for linear inference from a release, and the contrasts to raw units."""
 
 from __future__ import annotations
 
@@ -29,11 +26,11 @@ _NOISE_ROOM = 4
 
 @dataclass(frozen=True)
 class Parts:
-    """Sums of disjoint parts of the records, for standard errors without a model of the residual variance.
+    """Sums of disjoint parts of the records, for errors without a variance model.
 
     Attributes:
         G, h: ``(F, p, p)`` and ``(F, p)``.
-        records: noisy number of records in each part, ``(F,)``; NaN where it was not released.
+        records: noisy, ``(F,)``; NaN where not released.
         records_sigma: noise standard deviation of each.
     """
 
@@ -48,14 +45,14 @@ class LinearSums:
     """The sums of one regression.
 
     Attributes:
-        equations: of the chosen columns and target, in the units behind the plan's transform.
-        names: of the parameters, the intercept first where there is one.
-        contrasts: ``(m, p)``: the parameters in raw units from the solution.
-        records: number of records, noisy where the release is.
+        equations: of the chosen columns and target, in transformed units.
+        names: of the parameters, any intercept first.
+        contrasts: ``(m, p)``: raw parameters from the solution.
+        records: possibly noisy.
         mean: of the target; 0 without an intercept.
-        columns: number of released columns, without the constant; of declared columns that of their contrasts.
+        columns: number of released columns (or their contrasts), without the constant.
         parts: fold sums, or None.
-        cells: the design of declared columns, or None.
+        cells: design of declared columns, or None.
     """
 
     equations: NormalEquations
@@ -79,13 +76,10 @@ def linear_sums(
     """Read the sums of a linear regression from a release of a ``RidgeSchema``.
 
     Args:
-        release: sums with or without noise.
-        columns: names or numbers of the columns in the model, or None for all.
-        target: which target, where the release has several.
-        records: number of records, public; needed where no constant column gives it.
-
-    Raises:
-        ReleaseError: another kind of release, or one without these sums; with the remedy.
+        release: with or without noise.
+        columns: names or numbers, or None for all.
+        target: index, where the release has several.
+        records: public number, needed without a constant column.
     """
     schema = ridge_schema(release)
     evidence = release_gram(release, records)
@@ -129,26 +123,21 @@ def _cell_sums(
 
 
 def cell_design(schema: Schema, G: Array, sigma: float, columns: Sequence[str | int] | None = None) -> CellDesign:
-    """Return the design of declared columns; ``columns`` by their declared names or numbers.
-
-    Raises:
-        ReleaseError: a column that is not declared, or rows that are not of cells and a constant.
-    """
+    """Return the design of declared columns, chosen by name or number."""
     cells = declared_cells(schema)
     assert cells is not None  # noqa: S101  the callers have asked
     return design_of(cells, schema, G, sigma, chosen_columns([each.name for each in cells.columns], columns))
 
 
 def _mean(evidence: GramEvidence, target: int, records: float) -> float:
-    """Return the mean target; 0 without a constant, which is the last column."""
     return 0.0 if evidence.constant is None else float(evidence.h[-1, target]) / (evidence.constant * records)
 
 
 def residual_degrees(records: float, sigma: float, taken: int, what: str) -> float:
-    """Residual degrees of freedom: records less the parameters taken.
+    """Return residual degrees of freedom: records minus parameters.
 
     Raises:
-        ReleaseError: so few that the noise in the count could account for them; ``what`` names the parameters.
+        ReleaseError: noise in the count could account for them; ``what`` names the parameters.
     """
     if records - taken <= _NOISE_ROOM * sigma:
         raise ReleaseError(
@@ -159,7 +148,7 @@ def residual_degrees(records: float, sigma: float, taken: int, what: str) -> flo
 
 
 def _equations(evidence: GramEvidence, G: Array, h: Array, target: int, degrees: float) -> NormalEquations:
-    """Return the normal equations of one target, G ``(p, p)`` and all targets' h ``(p, T)`` of the chosen columns."""
+    """Return one target's normal equations, from G ``(p, p)`` and all targets' h ``(p, T)``."""
     return NormalEquations(
         G=G,
         h=h[:, target],
@@ -172,11 +161,7 @@ def _equations(evidence: GramEvidence, G: Array, h: Array, target: int, degrees:
 
 
 def ridge_schema(release: Release) -> RidgeSchema:
-    """Return the schema, if its sums are least-squares sums of full records.
-
-    Raises:
-        ReleaseError: of another kind, or as for :func:`require_records`.
-    """
+    """Return the schema; raise ``ReleaseError`` unless it sums full records by least squares."""
     schema = require_records(release).plan.schema
     refusal = ReleaseError(
         f"this reader takes the sums of a RidgeSchema, and the release measures {schema.statistics!r} of a "
@@ -195,7 +180,7 @@ def _target(schema: RidgeSchema, target: int | None) -> int:
 
 
 def _records(evidence: GramEvidence, constant: int, records: int | None) -> tuple[float, float]:
-    """Number of records and its noise level: the constant's own entry of G, or a public number."""
+    """Return the number of records and its noise: the constant's entry of G, or a public number."""
     if evidence.constant is not None:
         square = evidence.constant**2
         return float(evidence.G[constant, constant]) / square, evidence.sigma_G / square
@@ -210,7 +195,7 @@ def _records(evidence: GramEvidence, constant: int, records: int | None) -> tupl
 
 
 def _other_targets(G: Array, h: Array, target: int) -> float:
-    """Return the part of the other targets' energy that the columns explain; q holds all targets together."""
+    """Return the other targets' explained energy; q holds all targets together."""
     others = np.delete(h, target, axis=1)
     if not others.size:
         return 0.0
@@ -218,7 +203,7 @@ def _other_targets(G: Array, h: Array, target: int) -> float:
 
 
 def contrasts_of(scale: Array, shift: Array, constant: float | None) -> Array:
-    """Return the contrasts that give the raw intercept and the raw slopes from weights of the model's columns."""
+    """Return the contrasts from model weights to raw intercept and slopes."""
     slopes = np.diag(scale)
     if constant is None:
         return slopes

@@ -1,7 +1,6 @@
-"""Survival curves, the score of a head and scorecards as pictures, and the style that all pictures of this room share.
+"""Draw survival curves, a head's score and scorecards, in one common style; needs the ``report`` extra (matplotlib).
 
-They draw given numbers and compute none, 4.2 inches wide, so that words of 9 points are read on a screen of 375 pixels.
-They need the ``report`` extra (matplotlib).
+Figures are 4.2 inches wide, so that 9-point text is legible on a screen of 375 pixels.
 """
 
 from __future__ import annotations
@@ -37,27 +36,19 @@ _WIDEST_CELL = 26  # letters of a line that leave a phone half of its width for 
 
 
 def check_format(path: str | Path | None) -> None:
-    """Refuse another format before anything is drawn.
-
-    Raises:
-        ReleaseError: the name ends in none of the formats.
-    """
+    """Raise ``ReleaseError`` for a file format that cannot be saved."""
     if path is not None and Path(path).suffix not in _FORMATS:
         raise ReleaseError(f"a figure is saved as {', '.join(_FORMATS)}; end its name in one of these")
 
 
 def figure_of(height: float) -> Any:
-    """Return an empty matplotlib figure, as wide as all are.
-
-    Raises:
-        MissingExtraError: matplotlib is not installed.
-    """
+    """Return an empty matplotlib figure of the common width."""
     drawing = optional_dependencies.load("matplotlib.figure", by="a figure")
     return drawing.Figure(figsize=(WIDE, height), layout="constrained")
 
 
 def beside_zero(axes: Any, zero: float = 0.0) -> None:
-    """A line at "no difference", and no frame but the axis below."""
+    """Draw a line at "no difference", and no frame except the axis below."""
     axes.axvline(zero, color=INK, linewidth=0.8, zorder=0)
     axes.spines[["top", "right", "left"]].set_visible(False)
     axes.tick_params(axis="y", length=0)
@@ -77,16 +68,16 @@ def plot_survival(
     xlabel: str = "time",
     note: str = "",
 ) -> Any:
-    """Draw Kaplan-Meier curves with their bands, and below them the numbers at risk.
+    """Draw Kaplan-Meier curves with their bands, and the numbers at risk below.
 
     Args:
-        curves: from :func:`kaplan_meier`, one curve or one per group.
-        path: where to save the picture, as svg, png or pdf; nowhere if omitted.
+        curves: from :func:`kaplan_meier`, one or one per group.
+        path: svg, png or pdf file, if any.
         xlabel: the unit of time.
-        note: words for a corner that no curve crosses, such as a hazard ratio with its interval.
+        note: text for an empty corner, such as a hazard ratio.
 
     Returns:
-        The matplotlib figure, for titles and sizes of your own.
+        The matplotlib figure.
 
     Raises:
         MissingExtraError: matplotlib is not installed.
@@ -123,7 +114,7 @@ def plot_survival(
 
 
 def _at_risk(axes: Any, groups: Mapping[str, SurvivalCurve], ends: tuple[float, float]) -> None:
-    """The numbers at risk below the curves, at five times at most, with the noise in them."""
+    """Write the numbers at risk and their noise below the curves."""
     axes.set(xlim=ends, ylim=(-len(groups) - 0.5, 0.5))
     axes.axis("off")
     noisy = any(curve.release.plan.noise is not None for curve in groups.values())
@@ -138,22 +129,21 @@ def _at_risk(axes: Any, groups: Mapping[str, SurvivalCurve], ends: tuple[float, 
 
 
 def plot_score(score: HeadScore, path: str | Path | None = None) -> Any:
-    """Draw a head's score in panels below each other: ROC curves, the calibration diagram, the confusion matrix.
+    """Draw a head's score in panels: ROC curves, the calibration diagram, the confusion matrix.
 
-    There is no panel of ROC curves where the plan has no table by class, none of calibration where margins were
-    counted. Bands, bars and the ranges in cells are intervals that hold the noise and the sampling of the records, each
-    by itself: of 100 that are drawn, about ``100 alpha`` miss. A cell that noise hides is grey.
+    ROC curves need a table by class in the plan; calibration needs probabilities, not margins. Intervals include noise
+    and sampling, one by one: about ``100 alpha`` of 100 drawn miss. A hidden cell is grey.
 
     Args:
         score: from :func:`head_score`.
-        path: where to save the picture, as svg, png or pdf; nowhere if omitted.
+        path: svg, png or pdf file, if any.
 
     Returns:
         The matplotlib figure.
 
     Raises:
         MissingExtraError: matplotlib is not installed.
-        ReleaseError: noise hides how many records there are, or another file format.
+        ReleaseError: noise hides the number of records, or another file format.
 
     Example:
         >>> y = np.arange(900) % 2
@@ -214,7 +204,7 @@ def _points(curve: Any) -> list[tuple[float, float]]:
 
 
 def _calibration(axes: Any, score: HeadScore) -> None:
-    """Draw a box for every bin, as wide as the bin, and the mean probability in it where that is known."""
+    """Draw a box for every bin, and its mean probability where known."""
     diagram: Any = score.calibration
     axes.plot(diagram.edges[[0, -1]], diagram.edges[[0, -1]], color=INK, linewidth=0.8, linestyle=":")
     for low, high, share in zip(diagram.edges[:-1], diagram.edges[1:], diagram.right, strict=True):
@@ -232,7 +222,7 @@ def _calibration(axes: Any, score: HeadScore) -> None:
 
 
 def _confusion(axes: Any, score: HeadScore) -> None:
-    """Shares of a label's records by prediction; a row adds up to about 1."""
+    """Draw the shares of each label's records by prediction."""
     labels = [textwrap.shorten(name, _LONGEST, placeholder="…") for name in score.recall]
     shares = np.array([[each.value if each.reported else np.nan for each in row] for row in score.predicted])
     axes.set_facecolor(PALE)
@@ -262,15 +252,14 @@ def _range(each: Interval) -> str:
 
 
 def plot_scorecard(card: Scorecard, path: str | Path | None = None, *, row: int = 0) -> Any:
-    """Draw a panel for every column: the points of its cells with their bands, one column of panels wide.
+    """Draw a panel per column: its cells' points with their bands.
 
-    Cells that are not reported are grey; a gap is drawn separately, at the bottom. The figure is 4.2 inches wide, so
-    that its words are legible on a phone.
+    Unreported cells are grey; missing values come last.
 
     Args:
         card: from :func:`scorecard`.
-        path: where to save the picture, as svg, png or pdf; nowhere if omitted.
-        row: of the outcome that is drawn.
+        path: svg, png or pdf file, if any.
+        row: index of the outcome.
 
     Returns:
         The matplotlib figure.
@@ -306,7 +295,7 @@ def plot_explanation(explained: Explanation, path: str | Path | None = None) -> 
 
     Args:
         explained: from :meth:`Scorecard.explain`.
-        path: where to save the picture, as svg, png or pdf; nowhere if omitted.
+        path: svg, png or pdf file, if any.
 
     Returns:
         The matplotlib figure.
@@ -336,7 +325,7 @@ def plot_explanation(explained: Explanation, path: str | Path | None = None) -> 
 
 
 def _panel(axes: Any, column: ColumnPoints, row: int) -> None:
-    """A cell is a line of its own; with a ramp its steps make a thick line from the lowest points to the highest."""
+    """Draw a line per cell; a ramp's steps make a thick line over their points."""
     reported, last = column.reported[row], len(column.cells) - 1
     for place in range(last + 1):
         steps = column.intervals.of_steps == place

@@ -1,7 +1,6 @@
-"""Names and meanings of the columns of every ``to_frame``: one name, one meaning.
+"""Define the columns of every ``to_frame``: one name, one meaning.
 
-Names are those of R's broom (its column glossary), written with underscores as marginaleffects for Python writes them;
-frames have no named index, so that tables of several models can be stacked (Wickham 2014, Tidy Data).
+Names follow R's broom glossary, with underscores; frames have no named index, so tables can be stacked.
 """
 
 from __future__ import annotations
@@ -18,8 +17,8 @@ class FrameColumn(NamedTuple):
     """A column of a frame.
 
     Attributes:
-        meaning: what it holds.
-        unit: of its numbers; ``"text"`` or ``"True, False"`` where it holds none.
+        meaning: content in words.
+        unit: of numbers; else ``"text"`` or ``"True, False"``.
 
     Example:
         >>> ps.inference.FRAME_COLUMNS["p_value"].unit

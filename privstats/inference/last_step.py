@@ -1,11 +1,10 @@
 """Solve the last round of a course of scores without damping: estimates, intervals and tests.
 
-One step from weights w is as good as the maximum of the likelihood if w is close to it. The step's remaining error is
-bounded (:class:`LastStep`), and intervals and p-values hold for every bias up to the bound. A coefficient is not
-reported where the bound is large, nor where the information along it was still changing from round to round: in the
-tail of a logistic a Newton step moves log odds by 1 and divides the information by e, at every point, and noise may
-make that step look small. The bias is a function of the weights, and their noise is of earlier rounds, so it is
-independent of the noise of this step.
+One step from weights close to the maximum of the likelihood reaches it up to a bounded error (:class:`LastStep`).
+Intervals and p-values hold for every bias up to the bound. A coefficient is hidden where the bound is large, or its
+information was still changing between rounds. In a logistic's tail each Newton step moves log odds by 1 and divides the
+information by e, and noise may make that step look small. The bias depends on the weights, whose noise is from earlier
+rounds, independent of this step's.
 """
 
 from __future__ import annotations
@@ -41,8 +40,8 @@ class Earlier:
     Attributes:
         information: H at its weights, ``(p, p)``.
         sigma: noise standard deviation of H, as in ``NormalEquations``.
-        moved: R |w - w'|, which log v of no record can have changed by more than between the two rounds' weights.
-        rounds: from it to the last one.
+        moved: R |w - w'|, a bound on any record's change in log v since then.
+        rounds: number of rounds to the last one.
     """
 
     information: Array
@@ -56,8 +55,8 @@ class LastStep:
     """Parameters theta = C (w + b): test inversion of the step b, shifted by C w.
 
     Attributes:
-        inversion: of the last round's information and score, with variance 1, normal quantiles, and as bias what the
-            step may have left (:func:`remainder`).
+        inversion: of the last round's information and score, with variance 1, normal quantiles, and :func:`remainder`
+            as bias.
         offset: C w, ``(m,)``.
         earlier: up to two rounds before.
     """
@@ -78,21 +77,21 @@ class LastStep:
 
     @property
     def noise_error(self) -> Array:
-        """Standard errors from the noise alone."""
+        """Standard errors from noise alone."""
         return self.inversion.noise_error
 
     @property
     def remaining_step(self) -> Array:
-        """The most standard errors by which the next step could move each parameter, ``(m,)``."""
+        """Maximum change by the next step, in standard errors, ``(m,)``."""
         return self.inversion.relative_bias
 
     @cached_property
     def change(self) -> Array:
-        """The most by which a round changed the log of the information along each parameter, ``(m,)``.
+        """Maximum change per round in the log of the information along each parameter, ``(m,)``.
 
-        Along a parameter's line a the information is D = a'Ha. Between two rounds log D changes by at most R |w - w'|,
-        and by what both D say with two standard deviations of their noise; the smaller bound counts, over the last
-        round and over the last two. 0 where there is one round: its own step is all that is known.
+        Along a parameter's line a the information is D = a'Ha. Two bounds hold between rounds: log D changes by at most
+        R |w - w'|, and by at most the measured change plus two standard deviations of noise. The smaller bound counts,
+        over the last round and over the last two. With one round, whose own step is all that is known, it is 0.
         """
         lines, last = self.inversion.directions, self.inversion.precision
         size, sigma = np.square(np.linalg.norm(lines, axis=1)), self.inversion.equations.sigma_G
@@ -108,7 +107,7 @@ class LastStep:
 
     @property
     def arrived(self) -> NDArray[np.bool_]:
-        """Whether the rounds have converged for each parameter, ``(m,)``."""
+        """Whether the rounds have converged per parameter, ``(m,)``."""
         return np.asarray((self.remaining_step <= _ARRIVED) & (self.change <= _SETTLED))
 
     def reported(self, alpha: float) -> NDArray[np.bool_]:
@@ -116,33 +115,33 @@ class LastStep:
         return self.inversion.reported(alpha) & self.arrived
 
     def statistics(self, null: Array | float = 0.0) -> Array:
-        """Score of "parameter == null" over its standard deviation there."""
+        """Return the score of "parameter == null" over its standard deviation there."""
         return self.inversion.statistics(null - self.offset)
 
     def pvalues(self, null: Array | float = 0.0) -> Array:
-        """Return two-sided p-values of "parameter == null"; 1 where the rounds have not converged."""
+        """Return two-sided p-values; 1 where the rounds have not converged."""
         return np.where(self.arrived, self.inversion.pvalues(null - self.offset), 1.0)
 
     def interval(self, alpha: float, *, sampling: bool = True) -> tuple[Array, Array]:
-        """Return the ends of the intervals; as :meth:`Inversion.interval`."""
+        """Return the intervals' ends, as :meth:`Inversion.interval`."""
         low, high = self.inversion.interval(alpha, sampling=sampling)
         reported = self.reported(alpha)
         return np.where(reported, self.offset + low, -np.inf), np.where(reported, self.offset + high, np.inf)
 
     def combined(self, rows: Array) -> LastStep:
-        """Return the step for linear combinations of the parameters, ``(r, m)``."""
+        """Return the step for linear combinations, ``(r, m)``."""
         return LastStep(self.inversion.combined(rows), rows @ self.offset, self.earlier)
 
     def joint_pvalue(self) -> float:
-        """Return the p-value of "all parameters are 0"; 1 where the rounds have not converged."""
+        """Return the p-value of "all parameters are 0"; 1 where not converged."""
         return self.inversion.joint_pvalue(-self.offset) if self.arrived.all() else 1.0
 
 
 def remainder(equations: NormalEquations, radius: float) -> float:
-    """Return a bound on the step's remaining error, in the norm of H: ``(e^r - 1 - r) / r sqrt(b'Hb)`` with r = R |b|.
+    """Bound the step's remaining error in the norm of H: ``(e^r - 1 - r) / r sqrt(b'Hb)`` with r = R |b|.
 
-    log v moves by at most R |w - w'| between two weights (self-concordance; Bach 2010), which bounds the score that
-    remains after the step. Infinite where noise has made H indefinite.
+    log v moves by at most R |w - w'| between two weights (self-concordance; Bach 2010), which bounds the remaining
+    score. Infinite where noise has made H indefinite.
     """
     step = equations.solution
     if equations.determined[0] <= 0:
@@ -158,10 +157,10 @@ def last_step(
     """Return the last round of a course of scores, solved without damping.
 
     Args:
-        present: releases of the rounds that ended with a sum, with g and H, in order.
-        weights: of each of them, ``(d,)``.
+        present: rounds with a sum, with g and H, in order.
+        weights: per round, ``(d,)``.
         radius: R, the largest norm of a row.
-        rows: parameters from weights, ``(m, d)``.
+        rows: from weights to parameters, ``(m, d)``.
         design: of declared columns, or None.
     """
     equations = _equations(present[-1], design)
@@ -171,7 +170,7 @@ def last_step(
 
 
 def notes_on(errors: LastStep, read: NDArray[np.bool_] | slice = _ALL) -> list[str]:
-    """Return warnings about rounds that ended too early for the parameters that are read."""
+    """Return warnings about rounds that ended too early for the parameters read."""
     arrived, notes = errors.arrived[read], list[str]()
     if not arrived.all():
         notes.append("the rounds ended before they converged: give rate=, or more rounds")
@@ -186,7 +185,6 @@ def notes_on(errors: LastStep, read: NDArray[np.bool_] | slice = _ALL) -> list[s
 def _earlier(
     present: Sequence[Release], weights: Sequence[Array], radius: float, design: CellDesign | None
 ) -> tuple[Earlier, ...]:
-    """Return the rounds before the last one, the nearest first."""
     rounds = []
     for back in range(1, min(LOOK_BACK, len(present) - 1) + 1):
         H, sigma = _symmetric(present[-1 - back]), present[-1 - back].sigma["H"]
@@ -196,7 +194,7 @@ def _earlier(
 
 
 def _equations(last: Release, design: CellDesign | None = None) -> NormalEquations:
-    """Return the Newton step of a round: its information, its score, and a variance of 1."""
+    """Return a round's Newton step as normal equations with variance 1."""
     H, g = _symmetric(last), np.asarray(last.moments.g)
     if design is not None:
         H, g = design.gram(H), design.vector(g)

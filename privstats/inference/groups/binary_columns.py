@@ -100,8 +100,8 @@ class BinaryColumn:
         """Return the standardised difference (p - q) / sqrt((p (1 - p) + q (1 - q)) / 2) and its ends for *these*
         records.
 
-        The delta method covers noise alone; NaN where noise could hide a group's zeros or ones. Source: Austin,
-        Statistics in Medicine 28 (2009) 3083.
+        The delta method covers noise alone; NaN unless one group's zeros and ones both exceed the noise. Source:
+        Austin, Statistics in Medicine 28 (2009) 3083.
         """
         rest = np.minimum(self.ones, self.N - self.ones)
         reach = np.hypot(self.sigma["A"], (abs(self.shift) + abs(self.scale)) * self.sigma["N"]) / abs(self.scale)

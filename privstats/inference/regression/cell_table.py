@@ -26,12 +26,12 @@ class CellTable(RowTable):
     """Each cell against its column's reference cell; arrays have one entry per cell, ``(k,)``.
 
     Under the assumptions, at most a fraction alpha of releases report an interval that misses. A cell is hidden where
-    noise hides its contrast, or could alone make an empty cell look well filled. A reference cell is 0 by definition,
-    with the interval 0 to 0.
+    noise hides its contrast or could alone explain its record count. A reference cell is 0 by definition, with the
+    interval 0 to 0.
 
     Attributes:
         columns, cells: names.
-        reference: whether this is its column's reference.
+        reference: whether the cell is its column's reference.
         estimate: NaN where not reported.
         error, noise_error: standard errors, in total and from noise alone.
         low, high: interval's ends; infinite where not reported.
