@@ -1,7 +1,6 @@
-"""A rehearsal of a study on tables that one may look at: what a model of all parties is worth, and what it costs.
+"""Rehearse a study on tables that one may look at: a joint model's value, and its cost.
 
-Under ``privstats try`` and ``privstats.rehearse``. Facts that a study must state are read from the tables here, so
-no result is a release.
+Facts that a study must state are read from the tables, so no result is a release.
 """
 
 from typing import TYPE_CHECKING

@@ -1,7 +1,7 @@
 """Run a rehearsal: a complete study on the parties' files, compared with each party alone.
 
-The masks, the messages, the noise and the course are the real ones. The statements of a study are read from the files
-(``assumed``), and one process sees the records of all parties, so no result is a release.
+Masks, messages, noise and course are real. The study's statements are read from the files, and one process sees all
+records, so no result is a release.
 """
 
 from __future__ import annotations
@@ -56,14 +56,14 @@ _DRAWS = 40
 
 @dataclass(frozen=True)
 class Opened:
-    """The files, read, and the facts treated as public before anything was computed.
+    """The read files, and the facts treated as public.
 
     Attributes:
-        asked: what was asked for.
-        public: the facts treated as public.
-        parties: the records of each file.
-        seconds: that reading took.
-        files: as they were named, and how they are written; or tables in memory.
+        asked: options.
+        public: facts treated as public.
+        parties: records by file.
+        seconds: reading time.
+        files: as named, or tables in memory.
     """
 
     asked: Asked
@@ -74,12 +74,12 @@ class Opened:
 
     @property
     def privacy(self) -> Privacy:
-        """The promise that is rehearsed."""
+        """The rehearsed guarantee."""
         return self.asked.privacy(len(self.parties))
 
     @property
     def plan(self) -> Plan:
-        """Plan with the total promise, which all sessions keep together."""
+        """Plan with the total guarantee over all sessions."""
         cells = Cells(self.public.columns)
         names = self.public.classes
         schema = ClassSchema(len(names), cells.width, "NAB", clip_norm=1.0, class_names=names, transform=(cells,))
@@ -94,7 +94,7 @@ class Opened:
 
     @property
     def course(self) -> Course:
-        """Course of the rehearsal: cut points where columns have none, then the recipe for this number of classes."""
+        """Course: any cut points first, then the recipe for this number of classes."""
         two, size = len(self.public.classes) == _PAIR, self.public.persons or self.public.records
         if not Cells(self.public.columns).open:
             return (Rounds if two else Centred).within(self.plan, expected_records=size)
@@ -103,12 +103,12 @@ class Opened:
 
 @dataclass(frozen=True)
 class Own:
-    """Gain of one party on its own held-out records, for which its own model was made.
+    """One party's gain on its own held-out records.
 
     Attributes:
-        records: the number of held-out records.
-        alone: the area of the recipe on the party's own records, without any promise.
-        private: the area of the joint model under the promise.
+        records: number held out.
+        alone: area of the party's own model, without privacy.
+        private: area of the joint private model.
         gain: ``private`` minus ``alone``.
     """
 
@@ -123,17 +123,16 @@ class Rehearsal:
     """Results of a rehearsal; ``print`` shows areas and costs.
 
     Attributes:
-        opened: the inputs.
-        own: by party, on its own records held out.
-        private: the area of the joint model under the promise, on the held-out records of all parties.
-        exact: the area of the same recipe on the exact sums of all parties, without any promise, on the same records.
-        alone: by party, the area of that recipe on its own records, on the same held-out records: the value of its
-            model to the others.
-        decided: the private model's predictions for the held-out records.
+        opened: inputs.
+        own: by party, on its own held-out records.
+        private: area of the joint private model, on all held-out records.
+        exact: likewise from exact sums, without privacy.
+        alone: by party, area of its own model on all held-out records.
+        decided: the private model's predictions.
         releases: of every session.
-        card: the points of the private model, with bands of the noise.
-        upload_bytes: bytes of masked numbers that each party sent.
-        seconds: the run's time, from reading the files on.
+        card: the private model's points, with bands.
+        upload_bytes: masked bytes sent per party.
+        seconds: run time, reading included.
     """
 
     opened: Opened
@@ -154,16 +153,16 @@ class Rehearsal:
 
 
 def opened(files: Sequence[Source], asked: Asked) -> Opened:
-    """Read the files, and take for public what a study must know.
+    """Read the files, and infer the facts that a study states.
 
     Args:
         files: a table per party, at least two.
-        asked: what was asked for.
+        asked: options.
 
     Raises:
         DataError: files that cannot be read, have no common columns, or too few records of a class.
         SchemaError: more columns than a plan may declare.
-        PlanError: a promise out of its bounds.
+        PlanError: a privacy parameter out of its bounds.
     """
     start = perf_counter()
     asked.privacy(len(files))
@@ -190,7 +189,7 @@ def rehearsed(what: Opened, advance: Callable[[int], None], rng: Generator | Non
     Args:
         what: the parties' records.
         advance: called ``len(what.parties) + 3`` times.
-        rng: a generator of test randomness; the operating system's when omitted.
+        rng: generator of test randomness; the operating system's when omitted.
     """
     start = perf_counter()
     releases = _releases(what, rng)
@@ -242,12 +241,11 @@ def _head(what: Opened) -> Any:
 
 
 def _fitted(head: Any, releases: Sequence[Release]) -> Any:
-    """Return a head of gradient rounds, or of a course without any."""
     return head.fit_releases(releases) if hasattr(head, "fit_releases") else head.fit_release(list(releases))
 
 
 def _without_noise(what: Opened, learned: Sequence[Party]) -> list[Shares]:
-    """Fit the recipe on the exact sums of some parties' records, and score the records that each party holds out."""
+    """Fit the recipe on some parties' exact sums, and score every party's held-out records."""
     codes = np.concatenate([party.codes[~party.test] for party in learned])
     y = np.concatenate([party.y[~party.test] for party in learned])
     cells = _at_quantiles(Cells(what.public.columns), codes)
@@ -263,14 +261,7 @@ def _without_noise(what: Opened, learned: Sequence[Party]) -> list[Shares]:
 
 
 def _refined(release: Release, discriminant: Any, codes: NDArray[np.float64], y: NDArray[np.intp]) -> WhitenedRule:
-    """Refine a release of exact sums by the private course's recipe without noise, over all of its records.
-
-    Args:
-        release: the exact counts, sums and second moments of the records.
-        discriminant: the linear rule of the release.
-        codes: of the records, ``(n, J)``.
-        y: index of each record's class, ``(n,)``.
-    """
+    """Refine exact sums by the private course's recipe without noise."""
     schema: Any = release.plan.schema
     alone: Any = recipe_of([release])
     recipe = replace(alone, rounds=advised_rounds(schema, math.inf), clip=alone.constants.cell_clip)
@@ -288,14 +279,14 @@ def _refined(release: Release, discriminant: Any, codes: NDArray[np.float64], y:
 
 
 def _tiles(cells: Cells, codes: NDArray[np.float64]) -> Iterator[NDArray[np.float64]]:
-    """Form the rows of some codes, a part at a time: all rows together would need memory for every record."""
+    """Yield the codes' rows in parts, to bound memory."""
     size = max(1, _TILE_BYTES // (8 * cells.width))
     for start in range(0, len(codes), size):
         yield cells.apply(codes[start : start + size])
 
 
 def _at_quantiles(cells: Cells, codes: NDArray[np.float64]) -> Cells:
-    """Return the declaration with the exact quantiles of these codes for cut points."""
+    """Return the declaration with exact quantiles as cut points."""
     quantiles = {}
     for place, column in enumerate(cells.columns):
         if not isinstance(column, Numeric | Dates) or column.edges is not None:
@@ -321,32 +312,31 @@ def rehearse(
     page: str | os.PathLike[str] | None = None,
     rng: Generator | None = None,
 ) -> Rehearsal:
-    """Rehearse a study on tables that you may look at, with real masks and real noise: ``privstats try`` in Python.
+    """Rehearse a study on tables that you may look at, with real masks and noise: ``privstats try`` in Python.
 
-    Facts that a study must know beforehand are read from the tables, so **no result is a release**. Numbers and
-    page are those that the command makes of the same tables as files; its next commands name a CSV file per table.
+    Facts that a study must know beforehand are read from the tables, so **no result is a release**. Numbers and page
+    equal the command's on the same tables as files.
 
     Args:
-        tables: one per party, at least two, by the party's name or in a sequence: frames of pandas or polars, tables of
-            Arrow, relations of DuckDB, mappings of columns, or paths of CSV and Parquet files.
-        target: the column that is predicted, of a few classes.
-        epsilon: of the promise.
-        delta, adjacency, model: of the promise; the rehearsal's default if omitted.
-        test: about the share of the records to score on, 0 to 1.
+        tables: one per party, at least two, by name or in sequence: pandas or polars frames, Arrow tables, DuckDB
+            relations, mappings of columns, or paths of CSV and Parquet files.
+        target: the predicted column, of a few classes.
+        epsilon: of the guarantee.
+        delta, adjacency, model: likewise; the rehearsal's default if omitted.
+        test: approximate share of the records to score on, 0 to 1.
         drop: columns to exclude.
-        persons: the column of the persons' ids. The promise is then one per person, and a person's rows at one party
-            weigh at most one together. All rows of a person are either summed or scored on, by the id alone, in every
-            table; rows without an id are excluded. None: per record, and rows of one person may be on both sides.
-        page: where to write the page, which is replaced; None: nowhere.
-        rng: a generator of test randomness; the operating system's when omitted.
+        persons: column of persons' ids, for a guarantee per person: a person's rows at one party together weigh at most
+            one. The id decides whether all rows of a person, in every table, are summed or scored on; rows without an
+            id are excluded. None: per record, and a person's rows may be on both sides.
+        page: file for the page, which is replaced; None: no page.
+        rng: generator of test randomness; the operating system's when omitted.
 
     Raises:
-        DataError: tables without common columns, without names, without the column of ids, or with too few records of a
-            class.
+        DataError: tables without common columns, names or ids, or with too few records of a class.
         SchemaError: more columns than a plan may declare.
-        PlanError: a promise out of its bounds.
-        PrivstatsError: the page cannot be written there.
-        MissingExtraError: a page, and jinja2 or matplotlib is not installed.
+        PlanError: a privacy parameter out of its bounds.
+        PrivstatsError: the page cannot be written.
+        MissingExtraError: a page without jinja2 or matplotlib.
 
     Example:
         >>> dose = np.random.default_rng(0).normal(size=(2, 400))
@@ -365,7 +355,7 @@ def rehearse(
 
 
 def with_progress(what: Opened, rng: Generator | None = None) -> Rehearsal:
-    """Run :func:`rehearsed` with its progress bar, in one thread: its matrices are small."""
+    """Run :func:`rehearsed` with a progress bar, in one thread: its matrices are small."""
     from threadpoolctl import threadpool_limits
 
     with progress_bar("rehearsing", len(what.parties) + 3) as advance, threadpool_limits(1):
@@ -373,11 +363,6 @@ def with_progress(what: Opened, rng: Generator | None = None) -> Rehearsal:
 
 
 def _sources_of(tables: Mapping[str, Any] | Sequence[Any], target: str) -> list[Source]:
-    """Files and tables by the name of their party; those of a sequence are numbered.
-
-    Raises:
-        DataError: fewer than two.
-    """
     named = isinstance(tables, Mapping)
     pairs = list(tables.items()) if isinstance(tables, Mapping) else [("", each) for each in tables]
     if len(pairs) < 2:

@@ -1,9 +1,7 @@
-"""The one sheet that every page is written on, and the sections that other packages add to it.
+"""Lay out every page on one self-contained sheet, and load sections that other packages add.
 
-Style, tables and pictures are all inside the file. Pages bring a template that extends ``layout.html`` and the values
-for it, from whatever package they are in. Audits and attacks reach the officer's page through the entry points of
-``privstats.findings``, functions from a plan to findings, because the library must not import its attacker. Needs the
-``report`` extra (jinja2; pictures need matplotlib).
+Audits and attacks reach the officer's page through the entry points of ``privstats.findings``, because the library must
+not import its attacker. Needs the ``report`` extra (jinja2; pictures need matplotlib).
 """
 
 from __future__ import annotations
@@ -27,9 +25,9 @@ class Cell:
     """A table's cell with more than a text.
 
     Attributes:
-        text: its content.
-        notes: small lines under it.
-        colour: of the tag around the text; no tag where empty.
+        text: content.
+        notes: small lines below.
+        colour: of a tag around the text, if any.
 
     Example:
         >>> from privstats.workflows.report import Cell, Table
@@ -48,13 +46,13 @@ Text: TypeAlias = str | Cell
 
 @dataclass(frozen=True)
 class Table:
-    """A table in a box of its own, inside which it scrolls where the window is narrow.
+    """A table in its own scrolling box.
 
     Attributes:
-        label: what it is, for who cannot see it.
-        header: one cell per column; its notes explain the term.
+        label: description for screen readers.
+        header: one cell per column, explained by its notes.
         rows: as wide as the header.
-        words: whether its cells are sentences rather than numbers.
+        words: whether cells are sentences, not numbers.
 
     Example:
         >>> from privstats.workflows.report import Table
@@ -74,10 +72,10 @@ class Figure:
     """A picture inside the page.
 
     Attributes:
-        title: for who cannot see it.
-        caption: what it shows.
-        source: the picture itself, as a data URI.
-        width: of the picture where there is room, in CSS pixels; 0 for all the room there is.
+        title: description for screen readers.
+        caption: explanation.
+        source: picture as a data URI.
+        width: maximum CSS pixels; 0 for all available.
 
     Example:
         >>> from privstats.workflows.report import Figure
@@ -92,8 +90,7 @@ class Figure:
 
     @classmethod
     def of_png(cls, title: str, caption: str, png: bytes) -> Self:
-        """Return a figure of the bytes of a PNG file of 150 dots an inch; at most a quarter larger than it was
-        drawn."""
+        """Return a figure of a PNG file of 150 dots an inch, enlarged by at most a quarter."""
         dots = int.from_bytes(png[16:20])  # the width in the file's header
         width = round(dots / 150 * 96 * 1.25)
         return cls(title, caption, "data:image/png;base64," + base64.b64encode(png).decode(), width)
@@ -103,9 +100,9 @@ def render(package: str, template: str, **values: Any) -> str:
     """Return a page as HTML in one file that fetches nothing.
 
     Args:
-        package: the template's package; ``layout.html`` and ``parts.html`` may be there or in this package.
-        template: its file name.
-        values: the template's variables; texts are escaped. ``version`` is always defined.
+        package: the template's; ``layout.html`` and ``parts.html`` come from there or here.
+        template: file name.
+        values: variables; texts are escaped, and ``version`` is predefined.
 
     Raises:
         MissingExtraError: jinja2 is not installed.
@@ -131,14 +128,14 @@ class Finding:
     """One section of the page.
 
     Attributes:
-        title: its heading.
-        summary: what was found, in a sentence or two.
-        tables: the numbers.
+        title: heading.
+        summary: the finding, in a sentence or two.
+        tables: numbers.
         notes: sentences under the tables.
         figures: pictures under the notes.
-        violated: whether it contradicts a promise of the plan.
-        whole: whether it covers everything that was released, not only the plan, which may begin a course.
-        measured: by an attacker's goal, the most that an attack reached, as a phrase.
+        violated: whether it contradicts a guarantee of the plan.
+        whole: whether it covers everything released, not only the plan.
+        measured: by an attacker's goal, the best attack's result.
 
     Example:
         >>> from privstats.workflows.report import Finding
@@ -159,11 +156,11 @@ class Finding:
 
 @dataclass(frozen=True)
 class Search:
-    """Effort and seed of a search by audits or attacks.
+    """Effort and seed of audits or attacks.
 
     Attributes:
-        seed: reproduces the findings; None for the operating system's randomness.
-        trials: how often; None for as often as the finder thinks right.
+        seed: for reproducible findings, or None.
+        trials: their number; None: the finder's choice.
         tick: called as work is done.
 
     Example:
@@ -182,11 +179,11 @@ Finder: TypeAlias = Callable[[Plan, Search], Sequence[Finding]]
 
 
 def finder(name: str) -> Finder:
-    """Return the finder of that name, from whatever package brings it.
+    """Return the named finder from any installed package.
 
     Raises:
-        MissingExtraError: no installed package does.
-        PrivstatsError: two do, or the one that does cannot be loaded.
+        MissingExtraError: no installed package offers it.
+        PrivstatsError: two do, or it cannot be loaded.
 
     Example:
         >>> from privstats.workflows.report import finder

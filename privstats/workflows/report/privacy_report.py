@@ -1,7 +1,6 @@
-"""The page for who answers for the data: what is collected, promised and not promised, spent, released and tried.
+"""Write the privacy officer's page: what is collected, guaranteed and not, spent, released and tried; needs jinja2.
 
-It puts words and numbers of a plan, a release, a ledger and findings in their order; each is made elsewhere. An
-authority's questions have a separate page (``evidence``). Needs the ``report`` extra (jinja2).
+An authority's questions have a separate page (``evidence``).
 """
 
 from __future__ import annotations
@@ -30,14 +29,14 @@ from privstats.workflows.report.sessions import collected, collected_table, cour
 
 
 def model_finding(head: Any, plan: Plan) -> Finding:
-    """Return the finding about a model on its plan's page: it contradicts the plan where no promise covers the model.
+    """Return the finding about a model on its plan's page; it is a violation where no guarantee covers the model.
 
     Args:
-        head: a fitted head, as ``heads.load`` gives it.
+        head: a fitted head, from ``heads.load``.
         plan: the page's plan.
 
     Raises:
-        HeadError: the head was made under another plan, or its file names none.
+        HeadError: the head was built under another plan, or its file names none.
 
     Example:
         >>> from privstats.workflows.report import model_finding
@@ -79,19 +78,19 @@ _PACKAGES = ("numpy", "scipy", "cryptography")
 
 @dataclass(frozen=True)
 class Statement:
-    """Content of a privacy page: a plan, and what is known about its release.
+    """Content of a privacy page: a plan, and facts about its release.
 
     Attributes:
         plan: the plan, or a course's first plan.
-        release: the release under the plan, if there is one.
-        accounts: of the data owner's ledger, if there is one.
+        release: under the plan, if any.
+        accounts: of the data owner's ledger, if any.
         findings: of audits and attacks.
-        at: when the page was made.
-        course: the course that the plan begins, if any; the page then states the course's promise.
+        at: time of writing.
+        course: begun by the plan, if any; the page then states the course's guarantee.
 
     Raises:
-        ReleaseError: the release was made under another plan.
-        PlanError: cut points of the plan are open, and no course estimates them.
+        ReleaseError: the release is under another plan.
+        PlanError: the plan's cut points are open, and no course estimates them.
 
     Example:
         >>> from privstats.workflows.report import Statement
@@ -123,7 +122,7 @@ class Statement:
 
     @property
     def guarantee(self) -> Guarantee:
-        """Guarantee of all releases that the page covers together; its mu is infinite without DP."""
+        """Guarantee of all covered releases together; mu is infinite without DP."""
         return total_of(self.course or self.plan).guarantee
 
     def _repr_html_(self) -> str:
@@ -131,7 +130,7 @@ class Statement:
 
     @property
     def violated(self) -> bool:
-        """Whether a finding contradicts a promise."""
+        """Whether a finding contradicts a guarantee."""
         return any(finding.violated for finding in self.findings)
 
 
@@ -190,7 +189,7 @@ def _of_plan(plan: Plan, course: Course | None) -> dict[str, Any]:
 
 
 def _documents(plan: Plan, course: Course | None) -> list[tuple[str, str]]:
-    """Return the files behind the page; a course's origin is among them, because it states the total promise."""
+    """Return the files behind the page, a course's origin included, because it states the total guarantee."""
     if course is None or course_kind(course).single:
         return [("The plan itself", plan.to_toml())]
     from privstats.course.document import texts
@@ -200,8 +199,7 @@ def _documents(plan: Plan, course: Course | None) -> list[tuple[str, str]]:
 
 
 def _worst(guarantee: Guarantee, found: Sequence[spending.Together]) -> float | None:
-    """Return how many of 100 records are found at most, in this release or together with earlier spends; None without a
-    bound."""
+    """Return the maximum records of 100 found, in this release or with earlier spends; None without a bound."""
     every = (guarantee, *(each.guarantee for each in found))
     return None if any(math.isinf(each.mu) for each in every) else max(map(explanations.hits, every))
 
