@@ -242,9 +242,8 @@ def hazards(releases: Sequence[Release | None]) -> HazardRatios:
 
     Assumes:
         Given the columns, hazards are proportional and censoring is independent of the event. Hazards are even inside a
-            cell of the counts or no one leaves inside it (or bins are visits). Time starts alike for everyone, each
-            person has one row, persons are independent, clipping is negligible, clients are honest. Intervals include
-            the noise.
+        cell of the counts or no one leaves inside it (or bins are visits). Time starts alike for everyone, each person
+        has one row, persons are independent, clipping is negligible, clients are honest. Intervals include the noise.
 
     Raises:
         ReleaseError: no release, releases of another course, or out of order.

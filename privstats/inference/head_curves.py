@@ -61,9 +61,9 @@ class RocCurve:
 
         Guarantee:
             Wherever the intervals of all thresholds hold, so does the band, between thresholds too. A curve rises: at a
-                rate x it is at most the high end of a threshold whose false positive rate is surely at least x, and at
-                least the low end of one whose rate is surely at most x. The intervals, and so the band, hold pointwise
-                and not all at once.
+            rate x it is at most the high end of a threshold whose false positive rate is surely at least x, and at
+            least the low end of one whose rate is surely at most x. The intervals, and so the band, hold pointwise and
+            not all at once.
         """
         false, true = (np.array(each).reshape(-1, 4) for each in (self.false_positive, self.true_positive))
         rates = np.unique(np.concatenate([[0.0, 1.0], false[:, 1], false[:, 2]]))
@@ -179,7 +179,7 @@ def reliability(
 
     Guarantee:
         With e_b the errors of the gaps, ``|sum |g_b + e_b| - sum |g_b|| <= sum |e_b|``, which has the quantile of a sum
-            of absolute normals: the error's interval covers at least as often as stated.
+        of absolute normals: the error's interval covers at least as often as stated.
     """
     records = wrong + right
     shares = tuple(

@@ -73,7 +73,7 @@ def ols(
 
     Assumes:
         The model is linear, records are independent, clipping is negligible, clients are honest. Intervals include the
-            noise.
+        noise.
 
     Raises:
         ReleaseError: a release without these sums, or with other cut points than its counts yield.

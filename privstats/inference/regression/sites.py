@@ -50,7 +50,7 @@ def fixed_effects(
 
     Assumes:
         The model is linear. Without groups slopes are equal at all sites and residuals homoscedastic. Records are
-            independent, clipping is negligible, clients are honest and each is one site. Intervals include the noise.
+        independent, clipping is negligible, clients are honest and each is one site. Intervals include the noise.
 
     Raises:
         ReleaseError: a release without these sums, with the remedy.
@@ -154,7 +154,7 @@ def mixed(
 
     Assumes:
         A linear model with equal slopes at all sites, homoscedastic residuals, normal levels independent of the
-            columns, independent records, negligible clipping, honest clients.
+        columns, independent records, negligible clipping, honest clients.
 
     Raises:
         ReleaseError: a release without these sums, with the remedy.

@@ -39,7 +39,7 @@ def together(plan: Plan, kept: Guarantee, digests: Sequence[str], accounts: Sequ
 
     Guarantee:
         Releases of mu_i under one unit and adjacency are together sqrt(sum mu_i^2)-GDP (Dong, Roth and Su 2022,
-            corollary 2), under those of the account; pure epsilons add up. Freed and withdrawn spends count nothing.
+        corollary 2), under those of the account; pure epsilons add up. Freed and withdrawn spends count nothing.
     """
     charged = [account for account in accounts if any(entry.plan in digests for entry in account.counted)]
     if charged:
