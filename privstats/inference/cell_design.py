@@ -1,8 +1,7 @@
 """Design a regression on declared columns from contrasts of cells.
 
-A row of :class:`~privstats.Cells` has a public block per column, so only cell differences matter: a fit is equal for
-all weights that agree on these. In orthonormal directions V of the differences and the constant, the normal equations
-V'GV carry noise of G's law.
+A row of :class:`~privstats.Cells` has a block per column, so only cell differences matter. In orthonormal directions V
+of these and the constant, V'GV carries noise of G's law.
 """
 
 from __future__ import annotations
@@ -35,11 +34,10 @@ class ColumnCells(NamedTuple):
     """One column's cells in a table of contrasts.
 
     Attributes:
-        name: of the column.
         cells: names, missing values last.
         reference: index of the reference cell.
         places: parameter per cell; -1 for the reference.
-        empty: whether noise could explain the count, ``(cells,)``.
+        empty: whether noise explains the count, ``(cells,)``.
     """
 
     name: str
@@ -59,11 +57,11 @@ class CellDesign:
     """Parameters of declared columns: the reference record's level, and each cell's contrast.
 
     Attributes:
-        rows: from released rows' weights to parameters, level first, ``(m, d)``.
-        basis: orthonormal directions of the rows' differences, ``(d, p)``.
-        lost: directions that only empty cells move along, never read, ``(p,)``.
+        rows: from row weights to parameters, level first, ``(m, d)``.
+        basis: orthonormal directions of row differences, ``(d, p)``.
+        lost: unread directions of empty cells, ``(p,)``.
         columns: the columns read.
-        cells: number of contrasts of all declared columns.
+        cells: number of all declared contrasts.
     """
 
     rows: Array
@@ -153,14 +151,13 @@ def design_of(cells: Cells, schema: Schema, G: Array, sigma: float, chosen: Sequ
     """Return the design of some columns, from sums of products of rows.
 
     **Each cell is compared with its column's first cell that holds records.** A cell with a count within 3 standard
-    deviations of its noise counts as empty. Its contrasts are not reported, and its directions' noise stays out of all
-    others.
+    deviations of its noise counts as empty: its contrasts are not reported, and its noise stays out of all others.
 
     Args:
         cells: the declaration.
         schema: the rows' grid.
-        G: ``(d, d)``, symmetric, possibly noisy; the constant last.
-        sigma: noise standard deviation on G's diagonal; 1 / sqrt 2 of it elsewhere.
+        G: ``(d, d)``, symmetric, the constant last.
+        sigma: noise on G's diagonal; 1 / sqrt 2 of it elsewhere.
         chosen: indices of the columns read.
     """
     width, blocks = schema.features, [_read(cells, j, schema) for j in range(len(cells.columns))]
@@ -188,12 +185,10 @@ class _Block:
     """One column's cells on the grid.
 
     Attributes:
-        name: of the column.
-        names: of the intervals between cuts.
-        steps: entries of each table cell, ``(s, entries)``.
+        steps: table cells' entries, ``(s, entries)``.
         of_steps: interval of each step.
-        means: mean of each interval's steps (a ramp has several).
-        plain: entries that are constant over an interval.
+        means: mean step per interval (a ramp has several).
+        plain: entries constant over an interval.
     """
 
     name: str
@@ -204,11 +199,7 @@ class _Block:
     plain: NDArray[np.bool_]
 
     def holds(self, sums: Array, total: float, sigma: float, constant: float) -> NDArray[np.bool_]:
-        """Return which intervals hold more records than noise explains.
-
-        Counts solve as many equations as intervals: rows times counts are the block's sums, and counts add up to all
-        records.
-        """
+        """Return which intervals hold more records than noise explains; counts solve as many equations as intervals."""
         solve = np.linalg.pinv(np.vstack([self.means[:, self.plain].T, np.ones(len(self.names))]))
         counts = solve @ np.append(sums[self.plain], total)
         noise = sigma * np.hypot(np.linalg.norm(solve[:, :-1], axis=1) / math.sqrt(2), solve[:, -1] / constant)
@@ -266,7 +257,7 @@ class Intervals:
     """One column's cells as people read them: a ramp has several steps between two cuts.
 
     Attributes:
-        names: of the intervals, missing values last.
+        names: missing values last.
         of_steps: interval of each table cell, ``(cells,)``.
     """
 

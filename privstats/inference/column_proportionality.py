@@ -1,7 +1,7 @@
 """Test whether each column's hazard ratio changes with time, from the last round and its sums over the early bins.
 
-Subtracting the early bins' sums at equal weights leaves the late bins' sums. Both parts give the score test of a
-further column: the column after the split, 0 before it.
+Subtracting the early sums at equal weights leaves the late ones. The score test is of the column after the split, 0
+before it.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ class ColumnProportionality:
     Attributes:
         names: the columns, ``(m,)``.
         split: time between early and late.
-        change: estimated log of the late ratio over the early one, per original unit, ``(m,)``; NaN where not reported.
-        std_err: standard error of ``change`` under no change, noise included.
+        change: log of the late ratio over the early one, per original unit, ``(m,)``; NaN where not reported.
+        std_err: of ``change`` under no change, noise included.
         test_statistic: squared score over its variance, ``(m,)``; NaN where not reported.
-        p_value: by the chi-squared law with one degree, ``(m,)``; 1 where not reported.
+        p_value: chi-squared with one degree, ``(m,)``; 1 where not reported.
 
     Example:
         >>> from privstats import randomness
@@ -94,9 +94,8 @@ class _Sums(NamedTuple):
     Attributes:
         early_score, late_score: sum of r x, ``(p,)``.
         early_xx, late_xx: sum of v x x', ``(p, p)``.
-        r, v: by bin, ``(b,)``.
+        r, v, early: by bin, ``(b,)``.
         vx: ``(p, b)``.
-        early: which bins are early, ``(b,)``.
     """
 
     early_score: Array
@@ -126,11 +125,11 @@ def column_proportionality(
 ) -> ColumnProportionality:
     """Return the tests of all columns.
 
-    u_x is the columns' score minus the bins' column means times the bins' scores, and I its information. The score of a
-    change is ``s = I_E I^-1 u_L - I_L I^-1 u_E`` (E early, L late, I their sum). Its variance is ``I_L I^-1 I_E`` plus
-    the noise's, by the delta method at the Newton step b = I^-1 (u_E + u_L). Noise in the weights of u adds two times
-    ``tr(I^-1 cov)``, with ``cov`` the noise along them. The p-value includes a next step's possible change as the
-    largest bias of the score (:func:`~privstats.inference.last_step`).
+    u is the columns' score minus the bins' column means times the bins' scores, I its information (E early, L late, I
+    their sum). The score of a change is ``s = I_E I^-1 u_L - I_L I^-1 u_E``. Its variance is ``I_L I^-1 I_E`` plus the
+    noise's, by the delta method at the Newton step b = I^-1 (u_E + u_L). Noise in the weights adds ``2 tr(I^-1 cov)``,
+    with ``cov`` the noise along them. The p-value includes a next step's possible change as the score's largest bias
+    (:func:`~privstats.inference.last_step`).
 
     Args:
         last: the last round's release.
@@ -165,11 +164,10 @@ class _Scored(NamedTuple):
     """The score of a change of every column; arrays ``(p,)``.
 
     Attributes:
-        changed: scores.
         information: variances by chance alone.
         noise: variances by noise alone, at these weights.
         variance: of both, and of the weights' noise.
-        spread: noise standard deviations of ``information``.
+        spread: noise of ``information``.
     """
 
     changed: Array

@@ -45,12 +45,12 @@ class LinearSums:
     """The sums of one regression.
 
     Attributes:
-        equations: of the chosen columns and target, in transformed units.
-        names: of the parameters, any intercept first.
+        equations: in transformed units.
+        names: any intercept first.
         contrasts: ``(m, p)``: raw parameters from the solution.
         records: possibly noisy.
         mean: of the target; 0 without an intercept.
-        columns: number of released columns (or their contrasts), without the constant.
+        columns: number released (or of their contrasts), without the constant.
         parts: fold sums, or None.
         cells: design of declared columns, or None.
     """

@@ -1,6 +1,7 @@
-"""Draw survival curves, a head's score and scorecards, in one common style; needs the ``report`` extra (matplotlib).
+"""Draw survival curves, a head's score and scorecards; needs the ``report`` extra (matplotlib).
 
-Figures are 4.2 inches wide, so that 9-point text is legible on a screen of 375 pixels.
+Every plot returns the matplotlib figure, 4.2 inches wide to be legible on a phone; ``path`` saves it as svg, png or
+pdf.
 """
 
 from __future__ import annotations
@@ -76,11 +77,7 @@ def plot_survival(
         xlabel: the unit of time.
         note: text for an empty corner, such as a hazard ratio.
 
-    Returns:
-        The matplotlib figure.
-
     Raises:
-        MissingExtraError: matplotlib is not installed.
         ReleaseError: no curve is reported, or another file format.
 
     Example:
@@ -131,18 +128,14 @@ def _at_risk(axes: Any, groups: Mapping[str, SurvivalCurve], ends: tuple[float, 
 def plot_score(score: HeadScore, path: str | Path | None = None) -> Any:
     """Draw a head's score in panels: ROC curves, the calibration diagram, the confusion matrix.
 
-    ROC curves need a table by class in the plan; calibration needs probabilities, not margins. Intervals include noise
-    and sampling, one by one: about ``100 alpha`` of 100 drawn miss. A hidden cell is grey.
+    ROC curves need a table by class, calibration needs probabilities. Intervals include noise and sampling, one by one:
+    about ``100 alpha`` of 100 drawn miss. A hidden cell is grey.
 
     Args:
         score: from :func:`head_score`.
         path: svg, png or pdf file, if any.
 
-    Returns:
-        The matplotlib figure.
-
     Raises:
-        MissingExtraError: matplotlib is not installed.
         ReleaseError: noise hides the number of records, or another file format.
 
     Example:
@@ -261,13 +254,6 @@ def plot_scorecard(card: Scorecard, path: str | Path | None = None, *, row: int 
         path: svg, png or pdf file, if any.
         row: index of the outcome.
 
-    Returns:
-        The matplotlib figure.
-
-    Raises:
-        MissingExtraError: matplotlib is not installed.
-        ReleaseError: another file format.
-
     Example:
         >>> cells = ps.Cells((ps.Numeric("age", (40, 65)), ps.Truth("smoker")))
         >>> schema = ps.ClassSchema(2, cells.width, "NAB", 1.0, transform=(cells,), class_names=("well", "ill"))
@@ -296,13 +282,6 @@ def plot_explanation(explained: Explanation, path: str | Path | None = None) -> 
     Args:
         explained: from :meth:`Scorecard.explain`.
         path: svg, png or pdf file, if any.
-
-    Returns:
-        The matplotlib figure.
-
-    Raises:
-        MissingExtraError: matplotlib is not installed.
-        ReleaseError: another file format.
 
     Example:
         >>> parts = (("age", ">= 65", 0.8), ("sodium", "missing", -0.3))

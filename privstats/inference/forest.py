@@ -1,4 +1,4 @@
-"""Draw forest plots and balance plots: rows of estimates with their intervals; needs the ``report`` extra (matplotlib)."""
+"""Draw forest plots and balance plots of estimates with their intervals; needs the ``report`` extra (matplotlib)."""
 
 from __future__ import annotations
 
@@ -37,7 +37,6 @@ class ForestRow(NamedTuple):
     """One row of a forest plot.
 
     Attributes:
-        name: of the estimate.
         value, low, high: NaN and infinite where not reported.
         group: declared family, or ``"exploratory"``.
         starred: whether the foot explains a star.
@@ -74,7 +73,7 @@ def forest_rows(tables: Estimates | Mapping[str, Estimates], alpha: float = 0.05
     """Return the rows of a forest plot, ratios as ratios.
 
     Args:
-        tables: an effect, a regression, or several of one kind by name; a regression's rows are its columns.
+        tables: an effect, a regression (a row per column), or several of one kind by name.
         alpha: level of the intervals.
 
     Raises:
@@ -98,19 +97,14 @@ def plot_forest(
 ) -> Any:
     """Draw estimates with their intervals, declared ones apart from exploratory ones.
 
-    Ratios have a logarithmic axis with a line at 1, other estimates a line at 0. Unreported rows have a name and no
-    mark.
+    Ratios have a logarithmic axis with a line at 1, others a line at 0. Unreported rows have no mark.
 
     Args:
         tables: from :func:`effect`, :func:`hazards` or a regression; several of one kind by name.
         path: svg, png or pdf file, if any.
         alpha: level of the intervals.
 
-    Returns:
-        The matplotlib figure.
-
     Raises:
-        MissingExtraError: matplotlib is not installed.
         ReleaseError: nothing is reported, tables of several kinds, or another file format.
 
     Example:
@@ -148,19 +142,12 @@ def plot_forest(
 def plot_balance(balance: Balance, path: str | Path | None = None) -> Any:
     """Draw columns' standardised mean differences between both arms, the largest on top (a "love plot").
 
-    The first marks are before weighting, those below after it, where released. Lines are the noise's intervals; dashed
-    lines at -.1 and .1 bound what is usually called small. Unreported columns have a name and no mark.
+    Upper marks are before weighting, lower ones after it, where released. Lines are the noise's intervals; dashed lines
+    at -.1 and .1 bound what is usually called small. Unreported columns have no mark.
 
     Args:
         balance: from :meth:`EffectTable.balance`.
         path: svg, png or pdf file, if any.
-
-    Returns:
-        The matplotlib figure.
-
-    Raises:
-        MissingExtraError: matplotlib is not installed.
-        ReleaseError: another file format.
 
     Example:
         >>> values = np.array([[50.0, 48.0]]), np.array([0.12]), np.array([0.08]), np.array([0.16]), np.array([True])

@@ -1,7 +1,4 @@
-"""Define the columns of every ``to_frame``: one name, one meaning.
-
-Names follow R's broom glossary, with underscores; frames have no named index, so tables can be stacked.
-"""
+"""Define the columns of every ``to_frame``: one name, one meaning, after R's broom with underscores."""
 
 from __future__ import annotations
 

@@ -71,7 +71,7 @@ class HazardRatios(Regression):
     columns. :meth:`kaplan_meier` estimates survival.
 
     Attributes:
-        counted: counts' release; None where it ended without a sum.
+        counted: counts' release, or None.
         by: column crossed with bins and events, or None.
         cap_bin: bin where the cumulative hazard passes the cap at the columns' mean, or None.
         events_within: share of events before the cap; NaN where not reported.
@@ -136,10 +136,10 @@ class HazardRatios(Regression):
         return proportionality_test(counts, by=known, strata=self._strata, **self._words)
 
     def proportionality_by_column(self) -> ColumnProportionality:
-        """Test "the ratio is the same in the early and the late bins" for every column, as R's ``cox.zph``.
+        """Test "the ratio is the same in the early and the late bins" for every column.
 
         Raises:
-            ReleaseError: no session over early bins, or it ended without a sum.
+            ReleaseError: no sums over early bins.
         """
         if self.checked is None:
             raise ReleaseError(
@@ -160,12 +160,7 @@ class HazardRatios(Regression):
         return result if isinstance(result, SurvivalCurves) else SurvivalCurves({"": result})
 
     def plot(self, path: str | Path | None = None, *, alpha: float = _ALPHA) -> Any:
-        """Draw survival by ``by`` with bands, and the hazard ratio in a corner, as :func:`plot_survival`.
-
-        Raises:
-            MissingExtraError: matplotlib is not installed.
-            ReleaseError: no counts or crossed column, noise hides all, or another file format.
-        """
+        """Draw survival by ``by`` with bands and the hazard ratio, as :func:`plot_survival`."""
         _, by = self._crossed(None)
         curves = {f"{by} {value}": curve for value, curve in self.kaplan_meier(alpha).items()}
         return plot_survival(curves, path, xlabel=self._schema.bins.name, note=self._note(by, alpha))
@@ -233,9 +228,9 @@ class HazardRatios(Regression):
 def hazards(releases: Sequence[Release | None]) -> HazardRatios:
     """Return hazard ratios from all releases of a :class:`~privstats.Hazard` course.
 
-    Coefficients are log hazard ratios per unit of the original columns. Intervals and p-values include the possible
-    change in the next Newton step. A coefficient is reported only where that change is at most two standard errors and
-    its information has settled.
+    Coefficients are log hazard ratios per unit of the original columns. Intervals and p-values include the next Newton
+    step's possible change. A coefficient is reported only where that change is at most two standard errors and its
+    information has settled.
 
     Args:
         releases: of every session in order, the counts first; None for one without a sum.
@@ -243,7 +238,7 @@ def hazards(releases: Sequence[Release | None]) -> HazardRatios:
     Assumes:
         Given the columns, hazards are proportional and censoring is independent of the event. Hazards are even inside a
         cell of the counts or no one leaves inside it (or bins are visits). Time starts alike for everyone, each person
-        has one row, persons are independent, clipping is negligible, clients are honest. Intervals include the noise.
+        has one row, persons are independent, clipping is negligible, clients are honest.
 
     Raises:
         ReleaseError: no release, releases of another course, or out of order.

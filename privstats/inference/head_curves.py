@@ -1,8 +1,6 @@
 """Estimate a head's ROC curve, its area and calibration from binned, noisy counts.
 
-Counts do not show which of two records in one bin scores higher. The area's interval therefore covers losing and
-winning every such pair. :func:`expected_area` predicts its width from a plan: from the scores in the head's own
-releases, or from a model with area 0.8 and normal, calibrated log-odds.
+Counts do not order two records in one bin, so the area's interval covers losing and winning every such pair.
 """
 
 from __future__ import annotations
@@ -35,7 +33,7 @@ class RocCurve:
     Attributes:
         thresholds: falling edges, ``(m,)``.
         true_positive, false_positive: shares of the class and all others, ``(m,)``.
-        auc: area; its interval covers what binning hides.
+        auc: its interval covers what binning hides.
         auc_bounds: areas with all ties lost, and won, ignoring noise.
 
     Example:
@@ -62,8 +60,7 @@ class RocCurve:
         Guarantee:
             Wherever the intervals of all thresholds hold, so does the band, between thresholds too. A curve rises: at a
             rate x it is at most the high end of a threshold whose false positive rate is surely at least x, and at
-            least the low end of one whose rate is surely at most x. The intervals, and so the band, hold pointwise and
-            not all at once.
+            least the low end of one whose rate is surely at most x. Intervals and band hold pointwise, not all at once.
         """
         false, true = (np.array(each).reshape(-1, 4) for each in (self.false_positive, self.true_positive))
         rates = np.unique(np.concatenate([[0.0, 1.0], false[:, 1], false[:, 2]]))
@@ -140,11 +137,10 @@ class Reliability:
 
     Attributes:
         edges: bins of the predicted class's probability, ``(k + 1,)``.
-        records: noisy counts, ``(k,)``.
+        records: noisy, ``(k,)``.
         right: share of right predictions per bin, ``(k,)``.
-        error: mean gap between probability and share of right ones, weighted by records, 0..1. The value uses bins'
-            middles unless ``means`` are known, and noise inflates it as a sum of absolute values. The interval covers
-            any probabilities inside the bins.
+        error: mean gap between probability and share of right ones, weighted by records, 0..1. The value uses ``means``
+            or bins' middles, and noise inflates it; the interval covers any probabilities inside the bins.
         label: class of the probability; empty: the predicted class.
         means: exact mean probability per bin, ``(k,)``, for one's own records; else None.
 
@@ -172,7 +168,7 @@ def reliability(
     Args:
         edges: ``(k + 1,)``.
         wrong, right: noisy counts, ``(k,)``.
-        sigma: noise standard deviation of one released cell.
+        sigma: noise of one released cell.
         cells: number of cells summed per count.
         z: normal quantile.
         label: class of the probability; empty: the predicted class.
@@ -195,9 +191,9 @@ def calibration_error(
     """Return the calibration error of counts by bin, with the interval of :func:`reliability`.
 
     Args:
-        ends: lowest and highest possible mean probability per bin, ``(k,)``.
+        ends: range of each bin's mean probability, ``(k,)`` each.
         counts: wrong and right ones, ``(k,)``.
-        sigma: noise standard deviation of a count.
+        sigma: noise of a count.
         z: normal quantile.
         inflation: variance over persons relative to independent records.
     """
@@ -221,7 +217,7 @@ def calibration_error(
 def expected_area(plan: Plan, share: float, *, records: int | None = None, alpha: float = 0.05) -> Interval:
     """Return the expected interval of a class's AUC, before any record is scored.
 
-    Scores are as in the published head's releases; where unknown, those of a head with area 0.8.
+    Scores are as in the published head's releases; where unknown, normal with area 0.8.
 
     Args:
         plan: of a score; for more than two classes with a table for each.

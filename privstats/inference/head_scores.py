@@ -32,8 +32,8 @@ class Flagged(NamedTuple):
 
     Attributes:
         threshold: of the score.
-        sensitivity: share of the second class at or above it.
-        specificity: share of the first class below it.
+        sensitivity: the second class's share at or above it.
+        specificity: the first class's share below it.
     """
 
     threshold: float
@@ -51,15 +51,13 @@ class HeadScore(RowTable):
         balanced_accuracy: mean recall.
         recall: accuracy per label.
         confusion: noisy counts, labels (rows) by predictions, ``(C, C)``.
-        confusion_sigma: noise standard deviation of each.
+        confusion_sigma: noise of each.
         predicted: share of each prediction, a row per label.
-        roc: curves by class: the second of two; of more, one-vs-rest with ``by_class``, else none.
-        calibration: of the predicted class, or of the second of two where bins follow released scores or the records
-            are one's own; None for margins.
+        roc: by class: the second of two; of more, one-vs-rest with ``by_class``, else none.
+        calibration: of the predicted class; of the second of two for released scores' bins or own records; None for
+            margins.
         records: noisy.
         only: the only predicted class up to noise, or None.
-        release: underlying release.
-        alpha: level.
         own: one's own unbinned records, or None.
 
     Example:
@@ -102,8 +100,7 @@ class HeadScore(RowTable):
     def at(self, threshold: float) -> Flagged:
         """Return sensitivity and specificity of predicting the second of two classes from a threshold on.
 
-        Args:
-            threshold: exact for own records; for counts the nearest inner edge is used and returned.
+        Own records use it exactly; counts use and return the nearest inner edge.
 
         Raises:
             ReleaseError: more than two classes.
@@ -212,12 +209,8 @@ class HeadScore(RowTable):
 def head_score(release: Release, *, alpha: float = 0.05) -> HeadScore:
     """Return accuracy, recall, AUC and calibration of a head from :class:`~privstats.Scoring` counts.
 
-    Without noise accuracy, recall and confusion equal those of all records pooled, and the AUC's interval holds the
-    pooled one for any bins. Intervals are for the population and include noise and sampling.
-
-    Args:
-        release: of a scoring plan.
-        alpha: level of the intervals.
+    Without noise accuracy, recall and confusion are the pooled records', and the AUC's interval holds the pooled one
+    for any bins. Intervals are for the population and include noise and sampling.
 
     Raises:
         ReleaseError: another release, one with Laplace noise, or alpha is out of (0, .5].
@@ -257,10 +250,10 @@ def head_score(release: Release, *, alpha: float = 0.05) -> HeadScore:
 
 
 def score_of_own_records(score: HeadScore, labels: Sequence[Any], own: OwnRecords) -> HeadScore:
-    """Return a score of own records without bins: exact at every threshold, with errors per person.
+    """Return a score of own records without bins, with errors per person.
 
     Args:
-        score: of exact counts of these records.
+        score: of their exact counts.
         labels: of the head, in order.
         own: the records.
     """
@@ -291,10 +284,8 @@ class _Counted(NamedTuple):
     """Counts of a score, for any released tables.
 
     Attributes:
-        confusion: ``(C, C)``.
-        sigma: noise of each.
+        confusion: ``(C, C)``, with noise ``sigma``.
         right: wrong and right ones, from the fewest cells, ``(2,)``.
-        right_sigma: noise of each.
         curves: others and members by bin, per class.
         calibration: None for margins.
     """

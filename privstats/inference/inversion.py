@@ -7,8 +7,8 @@ For ``G b = h`` with observed ``G + E`` and ``h + e`` the score at b is exactly
 
 for E symmetric with variance sigma_G^2 on its diagonal and half of it elsewhere. A value t of a contrast c'b is
 accepted where the score along ``a = G^-1 c / c'G^-1 c`` is within its quantile, one quadratic inequality (Fieller
-1954). Where the accepted set is unbounded the contrast is *not reported*. The usual interval covers as little as 4 %
-under noise where 95 is claimed.
+1954). Where the accepted set is unbounded the contrast is *not reported*. Usual intervals cover as little as 4 % under
+noise where 95 is claimed.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class NormalEquations:
         G: symmetric, ``(p, p)``.
         h: ``(p,)``.
         q: sum of squared targets.
-        sigma_G, sigma_h, sigma_q: noise standard deviations; G's off-diagonal is sigma_G / sqrt 2.
+        sigma_G, sigma_h, sigma_q: noise; G's off-diagonal has sigma_G / sqrt 2.
         degrees: records minus columns.
         known_variance: residual variance fixed by the model, or None.
     """
@@ -120,10 +120,9 @@ class NormalEquations:
 
     @cached_property
     def variance(self) -> float:
-        """Estimated residual variance s2.
+        """Estimated residual variance s2: ``max(RSS + tr(G^-1 V(w))+, sd) / degrees``.
 
-        ``max(RSS + tr(G^-1 V(w))+, sd) / degrees``: the trace undoes the second-order bias that noise gives RSS. The
-        floor is one standard deviation of RSS's own noise, since a noisy q may be negative.
+        The trace undoes the noise's second-order bias. The floor is RSS's own noise, since a noisy q may be negative.
         """
         if self.known_variance is not None:
             return self.known_variance
@@ -150,9 +149,9 @@ class Inversion:
         equations: the sums.
         contrasts: ``(m, p)``: parameter i is ``contrasts[i] @ b``.
         degrees: of the t quantiles; infinite for a known variance.
-        bias: largest distance, in the norm of G, between the equations' b and the intended b, for approximate equations
-            with infinite degrees. Quantiles are then those of |Z + ``relative_bias``|, valid for every bias up to it
-            (Armstrong and Kolesar 2018).
+        bias: for approximate equations with infinite degrees, the largest distance in the norm of G between their b and
+            the intended one. Quantiles are those of |Z + ``relative_bias``|, valid for every bias up to it (Armstrong
+            and Kolesar 2018).
     """
 
     equations: NormalEquations
@@ -226,8 +225,8 @@ class Inversion:
 
         Args:
             alpha: level.
-            sampling: False for the parameter of the exact sums: the residual variance is omitted, quantiles are normal,
-                the bias moves both ends. Both report the same contrasts.
+            sampling: False for the exact sums' parameter: no residual variance, normal quantiles, ends moved by the
+                bias. Both report the same contrasts.
         """
         reported = self.reported(alpha)
         z2 = np.where(reported, np.square(self._quantile(alpha) if sampling else quantile(alpha, math.inf)), 0.0)
@@ -246,8 +245,8 @@ class Inversion:
     def joint_pvalue(self, null: Array | float = 0.0) -> float:
         """Return the p-value of "the contrasts are ``null``" by the F law, for linearly independent contrasts.
 
-        It uses the score and V at the closest b under the null. It is never below the level above which every
-        combination is reported. With a bias, the noncentral chi-squared law applies at the largest bias.
+        It uses score and V at the closest b under the null, and is never below the level above which every combination
+        is reported. With a bias, the noncentral chi-squared law applies at the largest bias.
         """
         eq, R = self.equations, self.contrasts
         if not (self.precision > 0).all() or math.isinf(self.bias):

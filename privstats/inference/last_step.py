@@ -1,10 +1,9 @@
 """Solve the last round of a course of scores without damping: estimates, intervals and tests.
 
-One step from weights close to the maximum of the likelihood reaches it up to a bounded error (:class:`LastStep`).
-Intervals and p-values hold for every bias up to the bound. A coefficient is hidden where the bound is large, or its
-information was still changing between rounds. In a logistic's tail each Newton step moves log odds by 1 and divides the
-information by e, and noise may make that step look small. The bias depends on the weights, whose noise is from earlier
-rounds, independent of this step's.
+One step from weights near the maximum of the likelihood reaches it up to a bounded error (:class:`LastStep`); intervals
+hold for every bias up to the bound. A coefficient is hidden where the bound is large or its information was still
+changing: in a logistic's tail each Newton step moves log odds by 1 and divides the information by e, and noise may make
+that step look small. The bias depends on earlier rounds' noise, independent of this step's.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ class Earlier:
 
     Attributes:
         information: H at its weights, ``(p, p)``.
-        sigma: noise standard deviation of H, as in ``NormalEquations``.
+        sigma: noise of H, as in ``NormalEquations``.
         moved: R |w - w'|, a bound on any record's change in log v since then.
         rounds: number of rounds to the last one.
     """
@@ -55,8 +54,7 @@ class LastStep:
     """Parameters theta = C (w + b): test inversion of the step b, shifted by C w.
 
     Attributes:
-        inversion: of the last round's information and score, with variance 1, normal quantiles, and :func:`remainder`
-            as bias.
+        inversion: of the last round, with variance 1, normal quantiles, and :func:`remainder` as bias.
         offset: C w, ``(m,)``.
         earlier: up to two rounds before.
     """
@@ -89,9 +87,9 @@ class LastStep:
     def change(self) -> Array:
         """Maximum change per round in the log of the information along each parameter, ``(m,)``.
 
-        Along a parameter's line a the information is D = a'Ha. Two bounds hold between rounds: log D changes by at most
-        R |w - w'|, and by at most the measured change plus two standard deviations of noise. The smaller bound counts,
-        over the last round and over the last two. With one round, whose own step is all that is known, it is 0.
+        Along a parameter's line a the information is D = a'Ha. Between rounds log D changes by at most R |w - w'|, and
+        by at most the measured change plus two standard deviations of noise. The smaller bound counts, over the last
+        round and the last two; 0 with one round.
         """
         lines, last = self.inversion.directions, self.inversion.precision
         size, sigma = np.square(np.linalg.norm(lines, axis=1)), self.inversion.equations.sigma_G
@@ -140,8 +138,8 @@ class LastStep:
 def remainder(equations: NormalEquations, radius: float) -> float:
     """Bound the step's remaining error in the norm of H: ``(e^r - 1 - r) / r sqrt(b'Hb)`` with r = R |b|.
 
-    log v moves by at most R |w - w'| between two weights (self-concordance; Bach 2010), which bounds the remaining
-    score. Infinite where noise has made H indefinite.
+    log v moves by at most R |w - w'| between two weights (self-concordance; Bach 2010). Infinite where noise has made H
+    indefinite.
     """
     step = equations.solution
     if equations.determined[0] <= 0:
@@ -157,7 +155,7 @@ def last_step(
     """Return the last round of a course of scores, solved without damping.
 
     Args:
-        present: rounds with a sum, with g and H, in order.
+        present: rounds with a sum, in order.
         weights: per round, ``(d,)``.
         radius: R, the largest norm of a row.
         rows: from weights to parameters, ``(m, d)``.

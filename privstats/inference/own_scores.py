@@ -1,7 +1,7 @@
 """Score a head on one's own records: exact at every threshold, with errors per patient.
 
-Nothing is binned or leaves the machine. For persons with several rows, intervals widen by how much more the persons'
-summed influences vary than independent rows would (Obuchowski 1997).
+Nothing leaves the machine. Intervals widen as persons' summed influences vary more than independent rows would
+(Obuchowski 1997).
 """
 
 from __future__ import annotations
@@ -60,8 +60,8 @@ class OwnRecords:
     Attributes:
         y: index of each record's label, ``(n,)``.
         shares: predicted probabilities, ``(n, C)``.
-        ids: person of each record, ``(n,)``; a row without an id is its own person. None: all rows are independent.
-        thresholds: printed with sensitivity and specificity; the second class's share if empty.
+        ids: each record's person, ``(n,)``; a row without one is its own person. None: independent rows.
+        thresholds: for sensitivity and specificity; the second class's share if empty.
 
     Example:
         >>> from privstats.inference.own_scores import OwnRecords
@@ -88,9 +88,8 @@ class OwnRecords:
         """Return a statistic's variance over persons, relative to independent rows; at least 1.
 
         Args:
-            moves: each record's influence on the statistic, ``(n,)``.
-            rows: the statistic's records; all if omitted. If none has influence, a person's rows count as copies of
-                one.
+            moves: each record's influence, ``(n,)``.
+            rows: the statistic's records; all if omitted. If none has influence, a person's rows count as copies.
         """
         if self.persons is None or not len(moves):
             return 1.0

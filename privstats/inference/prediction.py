@@ -31,7 +31,7 @@ class HalfWidth:
     """A predicted half width of a slope's interval, per unit of a transformed column.
 
     Attributes:
-        records: number of records.
+        records: their number.
         exact: without noise.
         noisy: with the plan's noise; infinite where the slope will be hidden.
 
@@ -62,23 +62,21 @@ def predicted_half_width(
     """Predict the half width of a slope's interval: z sqrt(s2 / (n v) + (sigma_h^2 + sigma_G^2 |b|^2 / 2) / (n v)^2).
 
     The formula assumes uncorrelated columns of variance v, and slopes that explain half of the target's variance: |b|^2
-    = s2 / v. An effect's half width is in outcome units. A hazard's is that of a log ratio, from ``expected_events``
-    among ``max_records``. Against measured intervals, effects are 11 % off at most; hazards 8 % where every row is
-    reported, and 20 % where noise hides some rows.
+    = s2 / v. An effect's half width is in outcome units, a hazard's of a log ratio, from ``expected_events`` among
+    ``max_records``. Against measured intervals, effects are 11 % off at most; hazards 8 % where every row is reported,
+    and 20 % where noise hides some rows.
 
     Args:
-        plan: of a ``RidgeSchema``; or a complete course of effects or hazards, or its plan; the noise is that of
+        plan: of a ``RidgeSchema``; or a complete course of effects or hazards, or its plan; noise is that of
             ``min_survivors`` survivors.
         records: n, a public guess.
         variance: v, a public guess, behind the transform; 1/3 for uniform on -1 to 1.
-        residual: guessed standard deviation of residuals, that of the rarer arm; by default half the target bound, for
-            effects a quarter of the outcomes' range.
-        treated: guessed share of the treated, if not randomised.
-        separation: likewise, the guessed standard deviation of the log odds of treatment: 0 for a coin.
+        residual, treated, separation: as for :class:`Guesses`; ``residual`` of the rarer arm, by default half the
+            target bound, for effects a quarter of the outcomes' range.
         alpha: level of the interval.
 
     Raises:
-        PlanError: another schema, or a guess that is not above 0.
+        PlanError: another schema, or a guess out of range.
 
     Example:
         >>> schema = ps.RidgeSchema(2, clip_norm=2.0, target_bound=4.0, transform=(ps.transforms.ConstantFeature(1.0),))
@@ -98,7 +96,7 @@ class Predicted(NamedTuple):
 
     Attributes:
         widths: half widths without and with noise, from a plan or course, guesses and alpha.
-        quantity: predicted quantity and unit, in words.
+        quantity: in words, with its unit.
     """
 
     widths: Callable[[Any, Guesses, float], tuple[float, float]]
@@ -321,9 +319,9 @@ def _columns(schema: EffectSchema, guesses: Guesses) -> Array:
 
 
 def _line_errors(course: Effect, guesses: Guesses, records: float) -> tuple[Array, Array]:
-    """Return one arm's squared line errors per column: the penalty's, and those of sampling and noise.
+    """Return one arm's squared line errors per column: the penalty's, and sampling's with noise.
 
-    Slopes are guessed to explain as much as they leave, within the outcomes' range; without lines all of that is lost.
+    Slopes are guessed to explain as much as they leave, within the outcomes' range; without lines all of it.
     """
     schema = course.schema
     residual, columns = _residual(schema, guesses), _columns(schema, guesses)
@@ -348,12 +346,6 @@ def hazard_half_widths(course: Hazard, records: int, variance: float, alpha: flo
     A column's information is events times its variance; a bin's is its share of the events. Noise enters the score, the
     inverse of the information, and the next round's possible change. The inverse's mean grows by 2 (1 - sqrt(1 - r^2))
     / r^2 (semicircle law), r the noise's size over the information.
-
-    Args:
-        course: its schema states ``expected_events`` among the cohort's ``max_records``.
-        records: of them.
-        variance: of every transformed column.
-        alpha: level of the interval.
 
     Raises:
         PlanError: the schema does not state ``expected_events``.

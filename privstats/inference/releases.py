@@ -38,8 +38,7 @@ def present_releases(releases: Sequence[Release | None]) -> list[Release]:
 def counted_before(releases: Sequence[Release | None]) -> tuple[tuple[Plan, ...], Releases]:
     """Return the plans of a ``Binned`` course's count sessions, and the releases behind them.
 
-    Estimated cut points serve as well as public ones here: the counts' noise is independent of the sums', and contrasts
-    are of the estimated cells.
+    Estimated cut points serve as well as public ones here: the counts' noise is independent of the sums'.
 
     Raises:
         ReleaseError: the sums were measured behind other cut points.
@@ -85,8 +84,8 @@ def _behind_ranges(releases: Any) -> tuple[tuple[Plan, ...], Release] | None:
 def require_records(release: object) -> Release:
     """Return the release if its sums are over full records, or over persons' averages of their rows.
 
-    An average is the expected contribution of one row drawn from the person. Sums of averages therefore vary no more
-    than sums of one row each, and a variance estimated from the sums overstates theirs (docs/sensitivity.md).
+    Averages vary no more than one row drawn per person, so a variance estimated from the sums overstates theirs
+    (docs/sensitivity.md).
 
     Raises:
         ReleaseError: not a release, or its plan clips clients or persons.
@@ -185,12 +184,9 @@ def reckoned_sigma(release: Release) -> Mapping[str, float]:
     """Return the standard deviation by letter, in real units, that an interval adds to sampling error.
 
     For records it is the noise. A person's average is truncated toward zero to an integer step: n persons lose up to n
-    steps of every entry, all in one direction, which grows faster than the error. The loss counts as a deviation of n
-    steps. At a level of 5 % or less, an interval of a normal estimate with variance s^2 and bias at most b misses no
-    more often with s^2 + b^2 than with s^2 and no bias.
-
-    Args:
-        release: of records, or of averages of persons.
+    steps of every entry, all in one direction. The loss counts as a deviation of n steps. At a level of 5 % or less, an
+    interval of a normal estimate with variance s^2 and bias at most b misses no more often with s^2 + b^2 than with s^2
+    and no bias.
 
     Example:
         >>> schema, cohort = ps.ClassSchema(2, 2, "NA", 1.0), ps.Cohort(2, 2, 100)

@@ -81,8 +81,8 @@ class Source:
         Args:
             what: its title.
             columns, rows, head, caution: as for :class:`Summary`.
-            methods: the computation in words, for :meth:`methods`.
-            notes: sentences after claim, guarantee and assumptions.
+            methods: the computation in words.
+            notes: sentences after the claim.
             warnings: sentences after the notes.
             remark: meaning of a star, first below the table.
         """

@@ -1,4 +1,4 @@
-"""Compute a scorecard's numbers: a head's linear scores, points per cell, and the bands' half widths.
+"""Compute a scorecard's numbers: a head's linear scores, points per cell, and bands.
 
 Bands follow from the head's scores under fresh noise of equal level; records, cut points and the map stay fixed.
 """
@@ -68,11 +68,8 @@ def releases_behind(head: Any, releases: Released | Sequence[Release | None]) ->
 def linear_scores(rule: Rule, releases: Sequence[Release]) -> LinearScores:
     """Return a rule's scores, with one common row length where the rule divides by each row's own.
 
-    Behind a whitening M the scores are ``W M x / |M x| + b``. The common length is the root mean of ``|M x|^2``, which
-    is ``sum l P^2`` from the second moments B.
-
-    Raises:
-        HeadError: a rule of another form.
+    Behind a whitening M the scores are ``W M x / |M x| + b``. The common length is the root mean of ``|M x|^2``, ``sum
+    l P^2`` from the second moments B.
     """
     if isinstance(rule, LinearRule):
         return LinearScores(rule.coef, rule.intercept)
@@ -86,11 +83,10 @@ def under_other_noise(head: Any, releases: Sequence[Release], draws: int) -> Ite
     """Yield the head's scores under fresh noise in the releases: a parametric bootstrap.
 
     The exact sums are assumed to be the released N and A, and B with its spectrum denoised. Each replicate adds noise
-    of the released levels and fits the head again. Earlier noise moved the point of a gradient round. Its sum is
-    therefore first moved to the replicate's own point, by the part of the Hessian that exceeds its noise.
+    of the released levels and fits the head again. Earlier noise moved the point of a gradient round, so its sum is
+    first moved to the replicate's own point, by the part of the Hessian that exceeds its noise.
 
-    Noise is seeded by the releases' digests, so one release has one table. It hides nothing: any reader may sample
-    more.
+    Noise is seeded by the releases' digests: one release has one table. It hides nothing.
 
     Args:
         head: built from the releases (:func:`releases_behind`).
@@ -199,8 +195,7 @@ def _to_rows(whitening: softmax.SoftmaxWhitening) -> Array:
 def _sure_second_moment(evidence: ClassEvidence) -> Array:
     """Return the second moment of (x, 1) over all records, ``(d + 1, d + 1)``, beyond the noise.
 
-    Eigenvalues below the noise's edge, ``sigma sqrt(2 d)``, count as 0: without sure curvature weights are not drawn
-    back, and bands err wide.
+    Eigenvalues below the noise's edge, ``sigma sqrt(2 d)``, count as 0, so that bands err wide.
     """
     B, total = np.asarray(evidence.B), evidence.A.sum(axis=0)
     values, vectors = np.linalg.eigh((B + B.T) / 2)
@@ -246,7 +241,7 @@ def _generator(releases: Sequence[Release]) -> Generator:
 class Rows:
     """A head's public map: rows of cells as they are, or minus a mean m and scaled to norm 1.
 
-    Rows of cells have norm 1, so a centred row has mean square 1 - |m|^2, the common length.
+    A centred row has mean square 1 - |m|^2, the common length, as rows of cells have norm 1.
     """
 
     cells: Cells
@@ -286,8 +281,7 @@ def noisy(releases: Sequence[Release]) -> bool:
 def shares(releases: Sequence[Release], rows: Rows, mean: Array) -> list[tuple[Intervals, Array, NDArray[np.bool_]]]:
     """Return each column's intervals, their shares of the records, and whether they exceed the noise.
 
-    A block's mean is its cells' mean weighted by shares that add up to 1: one equation per interval, with ramps
-    excluded.
+    A block's mean is its cells' mean weighted by shares; ramps are excluded.
     """
     first, classes = class_sums(releases)
     total = max(float(first.moments.N.sum()), 1.0)
@@ -323,10 +317,10 @@ def half_widths(
 ) -> list[Array]:
     """Return the bands' half widths by column, ``(outcomes, cells)``.
 
-    A half width is ``reach`` standard deviations over the replicates, plus the column's bias. A noise-aware head
-    shrinks and turns its points; replicates, which start from the points as the truth, show how far. The bias is the
-    root mean square, over a column's cells, of the replicates' mean minus the points. A band widened by it holds the
-    noise-free points as often as an unbiased one does (Armstrong and Kolesar 2018).
+    A half width is ``reach`` standard deviations over the replicates, plus the column's bias: a noise-aware head
+    shrinks and turns its points, and replicates, which start from the points as the truth, show how far. The bias is
+    the root mean square, over a column's cells, of the replicates' mean minus the points. So widened, a band holds the
+    noise-free points as often as an unbiased one (Armstrong and Kolesar 2018).
     """
     drawn: list[list[Array]] = []
     with progress_bar("bands", draws) as advance:

@@ -48,7 +48,7 @@ class ColumnPoints:
         points: ``(classes, steps)``, log odds (for more than two classes, scores minus their mean); 0 is the mean
             record.
         low, high: bands for noise, ``(classes, steps)``.
-        shares: of the records per cell, ``(cells,)``, possibly noisy.
+        shares: of the records, ``(cells,)``, possibly noisy.
         filled: whether a cell exceeds noise, ``(cells,)``; an empty cell's points are no finding, and its band is too
             narrow.
     """
@@ -127,7 +127,7 @@ class Scorecard(RowTable):
         alpha: 1 minus the level of the bands.
         cells: declaration for reading values.
         releases: underlying releases.
-        promise: their guarantee, in words.
+        promise: their guarantee.
         exact: whether scores are the head's own, without a common row length.
 
     Example:
@@ -241,13 +241,13 @@ def scorecard(
 
     ``f_j(cell) = w_j . b_j(cell) - w_j . mean b_j`` with the mean over the records, sum_c A_c / sum_c N_c, and ``base =
     b + sum_j w_j . mean b_j``: the score is base + sum_j f_j. This is exact for LDA. RefinedSoftmax divides each row by
-    its own length after the whitening, or by that of the row minus a released mean. The card uses one root mean square
+    its own length after the whitening, or by that of the row minus a released mean; the card uses one root mean square
     length, and ``exact`` is False.
 
-    Bands are ``points +- (z s + b)``: s is the standard deviation over ``draws`` replicates of the releases' noise
-    (``linear_scores``), b the column's bias, shown by the replicates' mean. **Bands are about these records' points
-    without noise**, not about other records or cut points. Where noise hides a direction completely, no replicate shows
-    it (coverage: benchmarks/raw_tables/numbers.md). Bands of exact releases have no width.
+    Bands are ``points +- (z s + b)``: s is the standard deviation over ``draws`` replicates of the releases' noise, b
+    the column's bias, shown by the replicates' mean. **Bands are about these records' points without noise**, not about
+    other records or cut points. Where noise hides a direction completely, no replicate shows it (coverage:
+    benchmarks/raw_tables/numbers.md). Bands of exact releases have no width.
 
     Args:
         head: fitted on releases: ``LDA``, another head with linear scores, or ``RefinedSoftmax``.

@@ -54,10 +54,10 @@ class Summary:
         head: names and values.
         columns: headings, that of the row names first.
         rows: one per parameter, as texts.
-        foot: sentences on guarantee, claim, assumptions and warnings.
-        methods: paragraph for a paper's Methods, or empty.
-        caution: to be read before any number, or empty.
-        promise: epsilon, delta, unit and adjacency for a caption, or empty.
+        foot: sentences on guarantee, claim and assumptions.
+        methods: Methods paragraph, or empty.
+        caution: to be read before any number.
+        promise: epsilon, delta, unit and adjacency, for a caption.
 
     Example:
         >>> records, rows = (("records", "3"),), (("f", "1.68"), ("m", "1.81"))

@@ -1,8 +1,7 @@
-"""Estimate risks by group and cumulative incidence by cause from a survival curve's counts; nothing further is
-released.
+"""Estimate risks by group and cumulative incidence by cause from a survival curve's counts.
 
-Groups are disjoint cells with independent noise, so intervals of differences and ratios follow from both groups'
-(Newcombe 1998; Donner and Zou 2012).
+Groups are disjoint with independent noise, so intervals of differences and ratios follow from both groups' (Newcombe
+1998; Donner and Zou 2012).
 """
 
 from __future__ import annotations
@@ -44,9 +43,8 @@ class RisksAt(RowTable):
     Attributes:
         at: the time.
         risks: by group: risk, low and high end.
-        difference, ratio: second group minus, or over, the first, with ends; the ratio's upper end is infinite where
-            the first risk may be 0.
-        curves: underlying survival curves.
+        difference, ratio: second group minus, or over, the first, with ends; infinite where the first risk may be 0.
+        curves: underlying curves.
 
     Example:
         >>> months, died = ps.Bins("months", (0, 1, 2, 3)), ps.Categories("died", (0, 1))
@@ -94,11 +92,11 @@ def risks_at(curves: SurvivalCurves | SurvivalCurve, at: float) -> RisksAt:
     + sqrt((u_p - p)^2 + (q - l_q)^2)``; the ratio by the same rule for ``p - t q``.
 
     Args:
-        curves: two groups, from :func:`kaplan_meier` with ``by=``.
+        curves: two groups, from :func:`kaplan_meier`.
         at: a reported time of both curves.
 
     Raises:
-        ReleaseError: not two groups, or a curve is not reported at this time.
+        ReleaseError: not two groups, or an unreported time.
 
     Example:
         >>> from privstats.inference.counts.risks import contrasts
@@ -149,10 +147,8 @@ class Incidence(RowTable):
 
     Attributes:
         curves: by (group, cause) ``(k, 3)``: estimate, low, high.
-        events: by (group, cause) noisy events per bin, ``(k,)``.
+        events: by (group, cause), noisy, ``(k,)``.
         timeline: times by group.
-        release: underlying release.
-        alpha: level.
         times: as for :func:`kaplan_meier`.
 
     Example:
@@ -216,9 +212,9 @@ def cumulative_incidence(
     """Compute the cumulative incidence of competing causes (Aalen and Johansen 1978).
 
     In a bin with d_c events of cause c, d of all causes, and e at risk (or person-time, as in :func:`kaplan_meier`),
-    the incidence of c grows by ``S d_c / e`` at discrete times and ``S (d_c / d) (1 - exp(-d / e))`` at continuous
-    ones. S is the survival of all causes before the bin. Intervals invert ``|p^ - p| <= z sqrt(p (1 - p) / n +
-    tau^2)``: tau is the noise by the delta method, n the effective sample size of Greenwood's formula.
+    c's incidence grows by ``S d_c / e`` at discrete times and ``S (d_c / d) (1 - exp(-d / e))`` at continuous ones, S
+    the survival before. Intervals invert ``|p^ - p| <= z sqrt(p (1 - p) / n + tau^2)``: tau is the noise by the delta
+    method, n Greenwood's effective sample size.
 
     Args:
         release, time, by, times, alpha: as for :func:`kaplan_meier`.

@@ -25,9 +25,9 @@ class Histogram:
     """Counts of one table.
 
     Attributes:
-        cells: cell names per variable.
+        cells: names per variable.
         counts: as released, possibly negative.
-        low, high: intervals for these records' exact counts, from noise alone.
+        low, high: intervals for exact counts, from noise alone.
         shown: nearest nonnegative table of equal total, for pictures only.
 
     Example:
@@ -142,9 +142,8 @@ def proportions(release: Release, name: str, *, alpha: float = 0.05) -> dict[str
 def quantile(release: Release, name: str, q: float, *, alpha: float = 0.05) -> Interval:
     """Return a quantile of a binned variable, without missing values.
 
-    Values are assumed to be spread evenly inside each bin. Wide bins move a quantile, and its interval does not include
-    that error. The interval holds the points where the share below is not distinguished from q. Values beyond the outer
-    edges count in the outer bins.
+    Values are assumed even inside a bin; the interval excludes the error of wide bins. It holds the points where the
+    share below is not distinguished from q. Values beyond the outer edges count in the outer bins.
 
     Raises:
         ReleaseError: no bins, q is not between 0 and 1, or as for :func:`histogram`.
@@ -182,8 +181,8 @@ def chi2_contingency(release: Release, row: str, column: str) -> Chi2:
     """Test whether two variables are independent, without missing values.
 
     ``u = O - E`` has covariance ``S = P diag(max(E, 0) + sigma^2) P'`` with P the projection off both margins; the
-    statistic is ``u' S^+ u`` on (r - 1)(c - 1) directions. Without noise it is Pearson's. With too few records for the
-    noise, the statistic is NaN and the p-value 1.
+    statistic is ``u' S^+ u`` on (r - 1)(c - 1) directions, Pearson's without noise. With too few records for the noise
+    it is NaN, and the p-value 1.
 
     Raises:
         ReleaseError: no such table, or without noise no record or an empty row or column.

@@ -1,6 +1,6 @@
 """Estimate survival curves from a table of time against event: product limit or person-time, restricted mean, median.
 
-Standard errors come from the delta method: Greenwood's formula without noise at discrete times.
+Standard errors come from the delta method; without noise at discrete times it is Greenwood's formula.
 """
 
 from __future__ import annotations
@@ -47,14 +47,12 @@ class SurvivalCurve(RowTable):
     """An estimate of survival; arrays have one entry per reported bin.
 
     Attributes:
-        timeline: a bin's own time, or its right end where times are continuous.
-        survival_function_: estimate, made decreasing and clipped to 0..1.
+        timeline: a bin's own time, or its right end for continuous times.
+        survival_function_: made decreasing and clipped to 0..1.
         confidence_interval_: ``(k, 2)``. Without noise log-log, as lifelines; with noise every p = 1 - S with abs(p^ -
             p) <= z sqrt(p (1 - p) / n + tau^2): tau the noise, n Greenwood's effective persons.
         at_risk, events: noisy numbers; at risk when the bin begins.
-        reported_to: end of the reported part; 0 without one.
-        release: underlying release.
-        alpha: level.
+        reported_to: end of the reported part, or 0.
 
     Example:
         >>> months, died = ps.Bins("months", (0, 1, 2, 3)), ps.Categories("died", (0, 1))
@@ -92,10 +90,10 @@ class SurvivalCurve(RowTable):
         return Interval(float(value[0]), float(low), float(high), True)
 
     def median(self) -> Interval:
-        """Return the time by which half have had the event; infinite where the curve stays above one half.
+        """Return the time by which half have had the event, or infinity.
 
         Ends are where the curve's interval first falls to one half and last leaves it. Beyond the reported part the
-        lower end is ``reported_to``, the upper end infinite.
+        lower end is ``reported_to``, the upper infinite.
         """
         low, high = self.confidence_interval_.T
         value = self._first_at_half(self.survival_function_)
@@ -116,10 +114,7 @@ class SurvivalCurve(RowTable):
         return self._edges[:n_reported], self.at_risk, self._sigma * np.sqrt(2 * np.arange(bins, bins - n_reported, -1))
 
     def corners(self) -> tuple[Array, Array, Array, Array]:
-        """Return times, survival, lower and upper ends to draw, from 1 at time 0 to ``reported_to``.
-
-        Discrete times draw steps, continuous ones straight lines between bin ends.
-        """
+        """Return times, survival and both ends to draw, from 1 at time 0: steps for discrete times, else lines."""
         start = np.unique([0.0, float(self._edges[0])] if self._times == "continuous" else [0.0])
         low, high = self.confidence_interval_.T
         lines = [np.concatenate([np.ones_like(start), each]) for each in (self.survival_function_, low, high)]
@@ -221,10 +216,10 @@ def kaplan_meier(
         alpha: level of the intervals.
 
     A curve ends at the first bin with fewer at risk than 20 or 8 standard deviations of their noise; without noise,
-    after the last bin with a record at risk. A last bin open above is never reported: it holds everyone seen beyond it.
+    after the last record. A last bin open above is never reported: it holds everyone seen beyond it.
 
     Raises:
-        ReleaseError: other kinds of variables, no table that crosses them, or no ``times``.
+        ReleaseError: other kinds of variables, no such table, or no ``times``.
 
     Example:
         >>> schema = ps.CountSchema(
@@ -286,7 +281,7 @@ def at_risk_in(counts: Array) -> Array:
 def exposure_in(counts: Array, times: Times) -> Array:
     """Return the divisor of a bin's events: the number at risk, or person-time in bins.
 
-    Person-time is r q / -log(1 - q), where q = (d + c) / r leave at even rates; half of them where nearly all leave.
+    Person-time is r q / -log(1 - q), as q = (d + c) / r leave evenly; half of them where nearly all leave.
     """
     at_risk, gone = at_risk_in(counts), counts.sum(axis=-1)
     if times == "discrete":
@@ -345,10 +340,10 @@ def _curve(table: CountTable, times: Times, release: Release, alpha: float, z: f
 
 
 def _inverted(table: CountTable, times: Times, n_bins: int, z: float) -> Array:
-    """Return every p = 1 - S with abs(p^ - p) <= z sqrt(p (1 - p) / n + tau^2), ``(n_bins, 2)``.
+    """Return every p = 1 - S with abs(p^ - p) <= z sqrt(p (1 - p) / n + tau^2), ``(n_bins, 2)``, tau the noise.
 
-    tau is the noise alone. n = (e^H - 1) / sum (e^h - 1) / r is Greenwood's effective size. Hazards are shrunk to their
-    mean, so that a noisy count of few events does not set its own width.
+    n = (e^H - 1) / sum (e^h - 1) / r uses hazards shrunk to their mean, so that a few noisy events do not set their own
+    width.
     """
     survival = partial(_survival, times=times)
     noise = table.sigma * np.linalg.norm(gradients(survival, table.counts.reshape(-1)), axis=0)[:n_bins]
@@ -381,10 +376,7 @@ def _log_log(values: Array, errors: Array, z: float) -> Array:
 
 
 def rows_of(curve: SurvivalCurve) -> list[dict[str, float]]:
-    """Return a curve by time, from time 0, where survival is 1 by definition.
-
-    A bin of time 0 is a separate second row. Where no bin is reported, the number at risk is NaN.
-    """
+    """Return a curve by time, from time 0, where survival is 1 by definition; a bin of time 0 comes second."""
     known = (curve.timeline, curve.at_risk, curve.events, curve.survival_function_, *curve.confidence_interval_.T)
     at_risk = float(curve.at_risk[0]) if len(curve.at_risk) else math.nan
     rows = [(0.0, at_risk, 0.0, 1.0, 1.0, 1.0), *zip(*known, strict=True)]

@@ -1,6 +1,6 @@
 """Released count tables as arrays, and two engines for their statistics.
 
-Negative counts are used as released: clipping them at 0 would bias every sum of cells.
+Negative counts are used as released: clipping at 0 would bias every sum.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Interval(NamedTuple):
 
     Attributes:
         value: the estimate.
-        low, high: interval's ends; the full range where not reported.
+        low, high: the full range where not reported.
         reported: whether noise permits a bounded interval.
 
     Example:
@@ -102,9 +102,9 @@ def count_table(release: Release, *names: str) -> CountTable:
 
 
 def wide_sentences(plan: Plan) -> list[str]:
-    """Return warnings for shares with intervals at least half the scale wide, even if all records come.
+    """Return warnings for shares whose interval spans half the scale even if all records come.
 
-    A crossed table is also checked within equal groups of each variable; numbers are checked for their means.
+    Crossed tables are checked within equal groups, too, and numbers for their means.
     """
     schema, noise, records = plan.schema, plan.noise, plan.cohort.max_records
     if not isinstance(schema, CountSchema) or (noise is not None and noise.pure):
@@ -136,16 +136,14 @@ def z_of(alpha: float) -> float:
 def ratio(part: float, whole: float, cells: tuple[int, int], sigma: float, z: float) -> Interval:
     """Return a share p = part / whole by test inversion: Wilson's interval without noise.
 
-    p is accepted where ``|C - p N| <= z sqrt(N p (1 - p) + sigma^2 (a (1 - p)^2 + b p^2))``.
+    p is accepted where ``|C - p N| <= z sqrt(N p (1 - p) + sigma^2 (a (1 - p)^2 + b p^2))``. Where N is not
+    distinguished from 0, the share is unreported, with interval (0, 1).
 
     Args:
         part, whole: noisy counts C and N.
         cells: numbers a of cells summed in C and b of further cells in N.
         sigma: noise standard deviation of a cell.
         z: normal quantile.
-
-    Returns:
-        The share, truncated to 0..1; unreported, with interval (0, 1), where N is not distinguished from 0.
     """
     a, b = cells
     noise = (z * sigma) ** 2
@@ -164,9 +162,9 @@ def spread(function: Callable[[Array], Array], counts: Array, sigma: float) -> t
     Cov(counts) = diag(max(counts, 0)) + sigma^2 I. Absolute values, maxima and clipping are not analytic.
 
     Args:
-        function: from counts ``(..., k)``, real or complex, to values ``(..., m)``.
+        function: from counts ``(..., k)``, real or complex, to ``(..., m)``.
         counts: ``(k,)``.
-        sigma: noise standard deviation of every count.
+        sigma: noise standard deviation of a count.
     """
     with np.errstate(divide="ignore", invalid="ignore"):
         variance = np.square(gradients(function, counts)).T @ (np.maximum(counts, 0.0) + sigma**2)

@@ -27,8 +27,7 @@ class LogRank(NamedTuple):
 
     Attributes:
         test_statistic: U^2 / V; NaN where not reported.
-        p_value: by the chi-squared law; 1 where not reported.
-        degrees_freedom: 1.
+        p_value: chi-squared; 1 where not reported.
 
     Example:
         >>> months, died = ps.Bins("months", (0, 1, 2, 3)), ps.Categories("died", (0, 1))
@@ -56,15 +55,15 @@ def logrank_test(
     """Test whether two groups survive alike, over the bins reported for both.
 
     U = sum over bins, and over strata, of d0 - d e0 / e. At discrete times e is the number at risk, and V is U's
-    hypergeometric variance plus its noise by the delta method. At continuous times e is person-time as in
-    :func:`kaplan_meier`, so groups may leave at different rates inside a bin; V is chance and noise by the delta
-    method. Where noise hides a group from the first bin on, the statistic is NaN and the p-value 1.
+    hypergeometric variance plus its noise. At continuous times e is person-time as in :func:`kaplan_meier`, so groups
+    may leave at different rates; V is chance and noise. Noise enters by the delta method. Where it hides a group from
+    the first bin on, the statistic is NaN and the p-value 1.
 
     Args:
         release, time, times: as for :func:`kaplan_meier`.
         event: likewise; values beyond the second count as censored.
         by: a variable of two groups.
-        strata: a variable; groups are compared within each value, with separate hazards.
+        strata: a variable with separate hazards per value.
 
     Raises:
         ReleaseError: not exactly two groups, or as for :func:`kaplan_meier`.
@@ -140,10 +139,9 @@ class Proportionality(NamedTuple):
 
     Attributes:
         test_statistic: U^2 / V; NaN where not reported.
-        p_value: by the chi-squared law; 1 where not reported.
+        p_value: chi-squared; 1 where not reported.
         rises: whether the second group's later hazards exceed one ratio's.
-        bins: number of bins compared.
-        degrees_freedom: 1.
+        bins: number compared.
 
     Example:
         >>> months, died = ps.Bins("months", (0, 1, 2, 3)), ps.Categories("died", (0, 1))
@@ -183,13 +181,13 @@ def proportionality_test(
     U = sum_j t_j w_j (L1_j - c L0_j): t_j are the bins' positions from -1 to 1, L = -log(1 - d / r) a group's hazard in
     a bin, or d / e at continuous times, and w_j = e0 e1 / (e0 + e1). c is the one ratio for which the sum without t_j,
     over all strata, is 0. e is r, or person-time as in :func:`kaplan_meier`. U's variance by the delta method holds
-    chance and noise. A bin's ratio of cumulative hazards is the continuous model's, whatever the bins.
+    chance and noise.
 
     Args:
         release, time, event, times: as for :func:`logrank_test`.
         by: a variable of two groups; the second is compared with the first.
-        bins: number of bins to compare, from the first; None: all reported.
-        strata: a variable with separate hazards per value and one common ratio.
+        bins: number to compare, from the first; None: all reported.
+        strata: a variable with separate hazards per value and one ratio.
 
     Raises:
         ReleaseError: not exactly two groups, or as for :func:`kaplan_meier`.

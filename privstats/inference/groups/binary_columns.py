@@ -1,7 +1,7 @@
 """Compare columns of 0 and 1 by group under noise: shares, a test, a standardised difference.
 
-Sums are of u = k x + s, as ``Scale`` and ``Centre`` map x in 0 and 1, so the number of ones is (A - s N) / k, with the
-noise of A and N.
+Sums are of u = k x + s (``Scale`` and ``Centre`` of x in 0 and 1), so the number of ones is (A - s N) / k, with both
+noises.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class BinaryColumn:
 
     Attributes:
         N, A, D: records, sums and sums of squares, ``(groups,)``, possibly noisy.
-        sigma: noise standard deviations by letter.
+        sigma: noise by letter.
         scale, shift: k and s.
 
     Example:

@@ -1,7 +1,4 @@
-"""Build a paper's first table: number, mean and spread of every column by group, and tests.
-
-Counts, sums and sums of squares per class (N, A, D) each have independent noise.
-"""
+"""Build a paper's first table: number, mean and spread of every column by group, and tests."""
 
 from __future__ import annotations
 
@@ -52,16 +49,14 @@ class GroupMeans(RowTable):
 
     Attributes:
         groups, columns: names.
-        counts: records per group, possibly noisy, ``(groups,)``.
+        counts: records, possibly noisy, ``(groups,)``.
         means: NaN where a group is not reported.
-        low, high: means' intervals; infinite where not reported.
+        low, high: intervals; infinite where not reported.
         deviations: standard deviations; NaN likewise, and for columns of 0 and 1.
         reported: ``(groups,)``.
         pvalues: Welch's, ``(columns,)``; None unless two groups are reported.
-        differences: standardised differences, first minus second, with interval, ``(columns, 3)``; NaN where not
-            reported, None unless two groups.
-        release: underlying release.
-        alpha: level.
+        differences: standardised, first minus second, with ends, ``(columns, 3)``; NaN where not reported, None as
+            ``pvalues``.
         levels: meaning of 1 in columns of 0 and 1, whose ``means`` are shares of ones; else empty.
 
     Example:
@@ -129,31 +124,30 @@ def table_one(
 ) -> GroupMeans | GroupShares:
     """Describe a release's columns by group: means of class sums, or numbers and shares of count tables.
 
-    For count tables see :func:`~privstats.inference.groups.shares.group_shares`. With class sums a group is a class,
-    and two groups are compared by Welch's test.
+    For count tables see :func:`~privstats.inference.groups.shares.group_shares`. With class sums a group is a class;
+    suppressed ones are excluded by name, and two are compared by Welch's test.
 
     var(mean) = v / (N - 1) + (sigma_A^2 + mean^2 sigma_N^2) / N^2 with v = D / N - mean^2, at least the standard
     deviation tau of its noise. Student's t has Satterthwaite's degrees of freedom, (var(mean) (N - 1))^2 / (v^2 / (N -
-    1) + tau^2 / 2): N - 1 without noise. Suppressed classes are excluded by name.
+    1) + tau^2 / 2): N - 1 without noise.
 
     The standardised difference of two groups is (m1 - m2) / sqrt((v1 + v2) / 2) (Austin, Statistics in Medicine 28
-    (2009) 3083). Its interval is about *these* records, from noise alone by the delta method. It is hidden where noise
+    (2009) 3083). Its interval is about *these* records, from noise alone by the delta method; it is hidden where noise
     hides a group or its spread.
 
     A column of 0 and 1 has n (%): its share with Wilson's interval, and the chi-squared test, both widened by the noise
     (:mod:`privstats.inference.groups.binary_columns`).
 
     Args:
-        release: of a ``ClassSchema`` with statistics ``"NAD"`` and at most ``Centre`` and ``Scale``; or of a
-            ``CountSchema`` with tables that cross ``by``.
-        by: for count tables the variable of the groups; for class sums None.
+        release: of a ``ClassSchema`` with statistics ``"NAD"`` and at most ``Centre`` and ``Scale``, or of a
+            ``CountSchema`` that crosses ``by``.
+        by: for count tables the variable of the groups; else None.
         columns: columns, or crossed variables, in order; None: all.
-        binary: class sums' columns declared to hold 0 and 1 alone. Sums that contradict it are refused.
+        binary: class sums' columns declared to hold 0 and 1 alone; contradicting sums are refused.
         alpha: level of the intervals.
 
     Raises:
-        ReleaseError: another kind of release, one without D, count tables without ``by`` or none that crosses it, or an
-            unknown column.
+        ReleaseError: another kind of release, no D, no or uncrossed ``by``, or an unknown column.
 
     Example:
         >>> names = {"class_names": ("ill", "well"), "feature_names": ("dose", "smokes")}

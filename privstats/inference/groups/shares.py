@@ -39,12 +39,12 @@ class Shares:
     """Numbers and shares of one variable's cells, by group.
 
     Attributes:
-        cells: cell names.
+        cells: names.
         counts: noisy, ``(groups, cells)``.
         shares: within its group, by group and cell.
-        pvalue: chi-squared test's; NaN where not reported.
+        pvalue: chi-squared; NaN where not reported.
         difference: standardised, of two groups; NaN where not reported.
-        difference_ends: for these records, from noise alone; 0 to infinity where not reported.
+        difference_ends: from noise alone; 0 to infinity where not reported.
         quartiles: by group, for ``Bins``, linear inside a bin.
 
     Example:
@@ -76,8 +76,6 @@ class GroupShares(RowTable):
         groups: its cells.
         records: noisy, ``(groups,)``.
         variables: by name.
-        release: underlying release.
-        alpha: level.
 
     Example:
         >>> sex, arm = ps.Categories("sex", ("f", "m")), ps.Categories("arm", ("a", "b"))
@@ -149,16 +147,16 @@ def group_shares(
     A share is a part of the group's known values, with Wilson's interval widened by the noise. Two groups have the
     standardised difference d = sqrt((p - q)' S^+ (p - q)): p and q are the shares of all cells but the first, S the
     mean of both multinomial covariances (Yang and Dalton, SAS Global Forum 2012, paper 335). For two cells it is |p -
-    q| / sqrt((p (1 - p) + q (1 - q)) / 2) (Austin 2009). For its interval see ``category_difference``.
+    q| / sqrt((p (1 - p) + q (1 - q)) / 2) (Austin 2009). Its interval is ``category_difference``'s.
 
     Args:
         release: of a ``CountSchema``.
         by: the variable of the groups.
-        columns: variables to show, in order; None: all crossed with ``by``.
+        columns: variables in order; None: all crossed with ``by``.
         alpha: level of the intervals.
 
     Raises:
-        ReleaseError: no count tables, ``by`` is omitted, or no table crosses it with a requested variable.
+        ReleaseError: no count tables, no ``by``, or no table crosses it with a requested variable.
 
     Example:
         >>> sex, arm = ps.Categories("sex", ("f", "m")), ps.Categories("arm", ("a", "b"))
@@ -260,14 +258,12 @@ def _or_hidden(number: float, shown: Any) -> str:
 def category_difference(counts: Array, sigma: float, alpha: float, z: float) -> Interval:
     """Return d = sqrt(a' S^+ a) with a = p - q, and its interval for *these* records from noise alone.
 
-    p and q are the shares of all cells but the first, S the mean of both multinomial covariances. With S = L L', v =
-    L^-1 a of length d has the errors L^-1 (da - dS S^-1 a / 2) to first order, up to a rotation, with covariance M. No
-    direction has more variance than l, M's largest eigenvalue. The upper end is d + z sqrt(l), because v along its
-    exact direction is at most d long. The lower end inverts the length of a normal vector of covariance l I in k - 1
-    dimensions (noncentral chi-squared). It is 0 where groups may be equal, because noise enlarges a length. Both ends
-    are conservative where noise differs by direction. Without noise the interval is d itself.
-
-    Source: d of Yang and Dalton, SAS Global Forum 2012, paper 335.
+    p and q are the shares of all cells but the first, S the mean of both multinomial covariances (Yang and Dalton, SAS
+    Global Forum 2012, paper 335). With S = L L', v = L^-1 a of length d has the errors L^-1 (da - dS S^-1 a / 2) to
+    first order, up to a rotation. Their covariance's largest eigenvalue is l. The upper end is d + z sqrt(l), because v
+    along its exact direction is at most d long. The lower end inverts the length of a normal vector of covariance l I
+    in k - 1 dimensions (noncentral chi-squared). It is 0 where groups may be equal, because noise enlarges a length.
+    Both ends are conservative where noise differs by direction; without noise both are d.
 
     Args:
         counts: both groups', ``(2, cells)``, noisy.

@@ -33,13 +33,12 @@ class CellTable(RowTable):
         columns, cells: names.
         reference: whether the cell is its column's reference.
         estimate: NaN where not reported.
-        error, noise_error: standard errors, in total and from noise alone.
-        low, high: interval's ends; infinite where not reported.
+        error, noise_error: in total, and from noise alone.
+        low, high: infinite where not reported.
         pvalue: two-sided, for no difference; NaN for a reference.
         reported: whether the interval is bounded.
         alpha: 1 minus the confidence level.
         level: of a record in all reference cells.
-        regression: the fit.
 
     Example:
         >>> cells = ps.Cells((ps.Truth("smoker"), ps.Categories("sex", ("f", "m"))))

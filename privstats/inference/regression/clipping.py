@@ -26,9 +26,8 @@ _MOST = 0.1  # coefficients are reported up to this share of targets beyond the 
 def share_beyond(mean: float, square: float, bound: float) -> float:
     """Return the share of a normal law beyond +-``bound``, from mean and mean square after clipping.
 
-    Two moments of a clipped normal law determine the law; this function inverts them. Used directly, the clipped
-    moments would give a share of at most .317, because clipping reduces the variance. Targets that are not normal yield
-    a normal law's share: values spread evenly up to the bound give .12.
+    Two moments of a clipped normal law determine the law; this function inverts them. Unclipped use of the moments
+    would give at most .317. Other laws yield a normal law's share: values even up to the bound give .12.
 
     Args:
         mean: of the clipped values.
@@ -76,9 +75,9 @@ class Saturation(NamedTuple):
     """Estimated share of clipped targets, and size of the rows relative to the clip.
 
     Attributes:
-        targets: share beyond ``target_bound`` if they were normal
+        targets: share beyond ``target_bound`` if normal
             (:func:`~privstats.inference.regression.clipping.share_beyond`).
-        rows: rows' mean squared norm over ``clip_norm`` squared; at most 1.
+        rows: rows' mean squared norm over ``clip_norm`` squared.
 
     Example:
         >>> saturation = ps.inference.Saturation(targets=0.02, rows=0.3)  # as a Regression's saturation_

@@ -1,7 +1,7 @@
 """Fit a linear regression from a release, with one residual variance or errors from disjoint parts of the records.
 
-Errors from parts need no model of the residual variance. Parts are a ridge schema's folds, assigned by a public hash of
-the record, or groups of sites.
+Parts are a ridge schema's folds, assigned by a public hash of the record, or groups of sites; they need no variance
+model.
 """
 
 from __future__ import annotations
@@ -52,14 +52,14 @@ def ols(
     """Fit ordinary least squares from a release of a :class:`~privstats.RidgeSchema`, with intervals that hold under
     noise.
 
-    Fitting is post-processing, at no privacy cost; one release yields every submodel. Nothing is shrunk, so intervals
-    cover the coefficients themselves.
+    Fitting costs no privacy, and one release yields every submodel. Nothing is shrunk, so intervals cover the
+    coefficients themselves.
 
     Args:
         release: with or without noise; or a ``Binned`` course's releases in order, None for a count session without a
-            sum. Of a course the last release is read, and the guarantee covers all. Coefficients are per unit of the
-            original columns; the plan may map records by ``Centre``, ``Scale`` and a last ``ConstantFeature``. With
-            ``Cells`` and a last ``ConstantFeature``, parameters are contrasts of cells (:meth:`Regression.cells`).
+            sum: the last one is read, and the guarantee covers all. The plan may map records by ``Centre``, ``Scale``
+            and a last ``ConstantFeature``; coefficients are per original unit. With ``Cells`` and a last
+            ``ConstantFeature``, parameters are contrasts of cells (:meth:`Regression.cells`).
         columns: names or numbers; all if omitted.
         target: index, where the release has several. All targets then share one residual variance, and intervals are
             conservative.
@@ -68,12 +68,11 @@ def ols(
             depends on the columns. ``"auto"``: folds if the schema has at least 8, else nonrobust. F folds have sqrt(F)
             times the noise of one sum, under any choice.
         unclipped: state that every party's clip report counts none. Otherwise no coefficient is reported where more
-            than a tenth of normal targets would be beyond the bound: two moments do not show whether values were
-            clipped or are just inside.
+            than a tenth of normal targets would be beyond the bound: two moments do not distinguish values clipped from
+            values just inside.
 
     Assumes:
-        The model is linear, records are independent, clipping is negligible, clients are honest. Intervals include the
-        noise.
+        The model is linear, records are independent, clipping is negligible, clients are honest.
 
     Raises:
         ReleaseError: a release without these sums, or with other cut points than its counts yield.

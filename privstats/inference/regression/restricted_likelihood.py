@@ -1,9 +1,8 @@
 """Fit a random intercept by REML from sums within sites at a few pulls, without noise.
 
 A site of n records of mean m adds ``f(l) m m'`` between sites to ``Q(l)``, f(l) = n l / (n + l). ``T(lambda) = sum w_i
-Q(l_i)``, with weights that sum to 1, approximates Q where ``sum w_i f(l_i)`` is close to f(lambda) for all site sizes.
-REML's log-determinant needs no more sums: its derivative in lambda is ``-T_11 / lambda^2``, T_11 the constant's own
-entry.
+Q(l_i)``, weights summing to 1, approximates Q where ``sum w_i f(l_i)`` is close to f(lambda) for all site sizes. REML's
+log-determinant has derivative ``-T_11 / lambda^2`` in lambda, T_11 the constant's entry.
 """
 
 from __future__ import annotations
@@ -89,8 +88,7 @@ class Reml:
     def moving(self, contrasts: Array, place: int) -> Array:
         """Return the share of each contrast's variance due to the sites' levels, ``(m,)``: -d log var / d log lambda.
 
-        Neighbouring levels without a likelihood are skipped. Without any neighbour the share is 1, which widens the
-        intervals.
+        Levels without a likelihood are skipped; without any neighbour the share is 1, which widens the intervals.
         """
         around = range(max(place - _STEP, 0), min(place + _STEP, len(LEVELS) - 1) + 1)
         near = [k for k in around if k == place or math.isfinite(self.criterion[k])]

@@ -26,11 +26,11 @@ _TITLES = {"logistic": "Logistic regression", "poisson": "Poisson regression"}
 def logit(releases: Sequence[Release | None]) -> Regression:
     """Fit a logistic regression from all releases of a ``Newton`` course.
 
-    Coefficients are log odds ratios per unit of the original columns. Intervals and p-values include the possible
-    change in the next Newton step. A coefficient is reported only where that change is at most two standard errors and
-    its information has settled: unconverged rounds report none. For rare outcomes give the schema a public ``rate=``
-    and run more rounds; a log odds ratio of 5 needs eight. With ``Cells`` and a last ``ConstantFeature``, parameters
-    are contrasts of cells (:meth:`Regression.cells`).
+    Coefficients are log odds ratios per original unit. Intervals and p-values include the next Newton step's possible
+    change. A coefficient is reported only where that change is at most two standard errors and its information has
+    settled: unconverged rounds report none. Rare outcomes need a public ``rate=`` and more rounds; a log odds ratio of
+    5 needs eight. With ``Cells`` and a last ``ConstantFeature``, parameters are contrasts of cells
+    (:meth:`Regression.cells`).
 
     Args:
         releases: of every round, in order; None for one without a sum. A ``Binned`` course begins with its counts.

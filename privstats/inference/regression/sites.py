@@ -33,13 +33,12 @@ def fixed_effects(
     """Fit a linear regression with one level per site, from a release of a :class:`~privstats.SitesSchema`.
 
     **Slopes that differ by site** make these intervals too short: slopes of .1 to .3 with standard deviation .1 over
-    sites are covered at 75 % where 95 is claimed. ``SitesSchema(groups=F)`` avoids that by leaving out one group of
-    sites at a time, with F - 1 degrees of freedom. Those errors need no assumption inside a site. They are somewhat too
-    short (91 % measured) where sites differ much in size or in a column's spread.
+    sites are covered at 75 % where 95 is claimed. ``SitesSchema(groups=F)`` leaves out one group of sites at a time
+    instead, with F - 1 degrees of freedom. Those errors need no assumption inside a site, but are somewhat too short
+    (91 % measured) where sites differ much in size or in a column's spread.
 
-    The numbers are those of least squares with a dummy per site, without the site effects. There is no intercept,
-    columns constant within every site cannot be reported, and R-squared is within sites. Post-processing costs no
-    privacy.
+    The numbers are those of least squares with a dummy per site, at no privacy cost. There is no intercept, columns
+    constant within every site cannot be reported, and R-squared is within sites.
 
     Args:
         release: with or without noise, of ``pulls=(0,)``. The plan may map columns by ``Centre`` and ``Scale``;
@@ -49,11 +48,11 @@ def fixed_effects(
             ``"auto"``: groups where there are some.
 
     Assumes:
-        The model is linear. Without groups slopes are equal at all sites and residuals homoscedastic. Records are
-        independent, clipping is negligible, clients are honest and each is one site. Intervals include the noise.
+        The model is linear; without groups slopes are equal at all sites and residuals homoscedastic. Records are
+        independent, clipping is negligible, clients are honest and each is one site.
 
     Raises:
-        ReleaseError: a release without these sums, with the remedy.
+        ReleaseError: a release without these sums.
 
     Example:
         >>> from privstats.session import aggregate_unmasked
@@ -140,12 +139,12 @@ def mixed(
     """Fit a linear regression with a random intercept by site, by REML, from exact sums at two to four pulls.
 
     With ``pulls=(.4, 4, 30, 400)`` and sites within ``sizes``, results are within a tenth of a standard error of pooled
-    REML; with three pulls within a fifth. Noise would hide the sums' smallest eigenvalues, so releases must be exact.
-    :func:`fixed_effects` needs one pull, reveals less of the sites and works under noise; use a random intercept for
-    columns that are constant within sites.
+    REML; with three pulls within a fifth. Releases must be exact: noise would hide the smallest eigenvalues.
+    :func:`fixed_effects` needs one pull, reveals less and works under noise; use a random intercept for columns
+    constant within sites.
 
-    The intercept, and columns with more than half of their variance between sites, have the number of sites minus that
-    of these parameters as degrees of freedom.
+    The intercept, and columns with more than half of their variance between sites, have as degrees of freedom the
+    number of sites minus that of these parameters.
 
     Args:
         release: of ``pulls`` above 0 and a transform that ends in ``ConstantFeature``.
@@ -157,7 +156,7 @@ def mixed(
         columns, independent records, negligible clipping, honest clients.
 
     Raises:
-        ReleaseError: a release without these sums, with the remedy.
+        ReleaseError: a release without these sums.
 
     Example:
         >>> pulls, sites = (0.4, 4.0, 30.0, 400.0), np.random.default_rng(0)

@@ -34,22 +34,22 @@ class Regression(RowTable):
     **at most a fraction alpha of releases report an interval that misses**, under the assumptions in :attr:`assumed`.
 
     Attributes:
-        names: parameter names.
-        nobs: number of records, possibly noisy; None where unknown.
+        names: of the parameters.
+        nobs: number of records, possibly noisy, or None.
         df_resid: ``nobs`` minus the number of parameters.
         scale: estimated residual variance.
-        rsquared: explained share; None where noise hides it, or for several targets.
-        condition_number: as in statsmodels; None where noise makes the Gram matrix indefinite.
-        saturation_: estimated clipping; None where unknown.
+        rsquared: None where noise hides it, or for several targets.
+        condition_number: as in statsmodels; None for an indefinite Gram matrix.
+        saturation_: estimated clipping, or None.
         cov_type: ``"nonrobust"``, ``"folds"``, ``"groups"`` or ``"REML"``; ``cov_reason`` explains the choice.
-        notes: warnings, one sentence each.
+        notes: warnings.
         release: underlying release.
-        columns: number of released columns, without the constant.
+        columns: number released, without the constant.
         errors: computes intervals and tests.
         model, assumed: model and assumptions, in words.
         rounds: number of releases; each cost the last plan's price.
-        counts: plans of the counts that set the cut points, if any.
-        column_cells: cells of declared columns, for :meth:`cells`.
+        counts: plans of the counts that set cut points.
+        column_cells: of declared columns, for :meth:`cells`.
 
     Example:
         >>> X = np.array([[0.1], [0.2], [0.4], [0.8]])
@@ -146,7 +146,7 @@ class Regression(RowTable):
 
         Args:
             contrast: ``(m,)``, in the order of ``names``.
-            value: the combination's value under the null.
+            value: the combination under the null.
             alpha: level of the interval.
         """
         require_level(alpha)
@@ -170,7 +170,7 @@ class Regression(RowTable):
         """Return contrasts of each declared column's cells with a reference cell.
 
         Args:
-            reference: reference cell by column; by default the first with more records than noise could show.
+            reference: by column; by default the first with more records than noise could show.
             alpha: level of the intervals.
 
         Raises:

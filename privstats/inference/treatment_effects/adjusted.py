@@ -144,8 +144,8 @@ def adjusted_means(
     Args:
         both: outcome session's sums and lines.
         half: half the outcome range.
-        effect: with its noise standard error; None where the last session summed other records.
-        squares: maximum sum of outcomes' squares about their mean; None: the range's limit.
+        effect: with its noise error; None where the last session summed other records.
+        squares: maximum sum of squares about the outcomes' mean; None: the range's limit.
         alpha: level.
     """
     numbers = np.array(both.sums.records)

@@ -139,7 +139,7 @@ def interval_of_mean(
         h, n: sum of outcomes about the middle, and records.
         middle, half: the range's middle and half width.
         sigma_h, sigma_n: noise of the released (uncentred) sum and of n.
-        squares: bound on outcomes' squares about their mean; None: the range's limit.
+        squares: bound on squares about the outcomes' mean; None: the range's limit.
         alpha: level.
     """
     z2 = quantile(alpha, math.inf) ** 2

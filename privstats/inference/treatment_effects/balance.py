@@ -31,12 +31,12 @@ class Balance(Framed):
     """Columns of the treated compared with those of the others; arrays have one entry per column.
 
     Attributes:
-        columns: column names.
+        columns: names.
         means: treated and others, ``(m, 2)``, in column units; NaN where not reported.
         difference: (treated - others) / sqrt of the mean of both variances.
         low, high: intervals about *these* records, from noise alone; infinite where not reported.
         reported: whether both arms' records and spreads exceed the noise.
-        weighted: difference, low and high after weighting, ``(m, 3)``, or None.
+        weighted: likewise difference, low and high after weighting, ``(m, 3)``, or None.
 
     Example:
         >>> from privstats.estimates.effect import ArmSums
@@ -86,7 +86,7 @@ class _Arms(NamedTuple):
 
     Attributes:
         safe: records, or 1 where noise yields none.
-        clear: whether a column's mean variance, the divisor, exceeds its noise, ``(m,)``.
+        clear: whether a column's mean variance exceeds its noise, ``(m,)``.
     """
 
     n: Array
@@ -126,8 +126,8 @@ class WeightedSums:
 def weighted_balance(sums: ArmSums, weighted: WeightedSums, alpha: float) -> Array:
     """Return standardised differences after weighting, with intervals under the noise, ``(m, 3)``.
 
-    Arms with unequal total weights are compared by weighted means, to first order: each column's sum is reduced by the
-    constant's sum times the column's mean. Units are those before weighting.
+    Weighted means are compared to first order: each column's sum is reduced by the constant's sum times the column's
+    mean. Units are those before weighting.
     """
     arms, T = _Arms.of(sums), weighted.total
     unclear = sums.sigma_G / arms.safe

@@ -36,9 +36,8 @@ class GroupSums:
         second: noisy sums of squared influences about 0.
         records: noisy.
         centred: whether S^2 / W is subtracted from the squares: weights are 0 or 1.
-        noise: noise variance of an entry of S.
-        deviation: noise standard deviation of an entry of ``second``.
-        sigma_W: likewise of W.
+        noise: noise variance of S.
+        deviation, sigma_W: noise standard deviations of ``second`` and W.
         common: variance that nuisances add over all groups.
     """
 

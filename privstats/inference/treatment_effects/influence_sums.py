@@ -196,13 +196,6 @@ def ratio_of(
     """Return S / W of one outcome, with the variance of S from second moments, nuisances and noise.
 
     Second moments are at least their own noise, which counts by Satterthwaite's degrees of freedom.
-
-    Args:
-        schema: the course's.
-        sums: one outcome's.
-        line: its published lines.
-        nuisance: variance of S from the nuisances' errors.
-        fitted: whether outcome lines were fitted.
     """
     if schema.measure:
         return _ratio_of_means(schema, sums, line, fitted=fitted)

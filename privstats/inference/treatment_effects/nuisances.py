@@ -28,10 +28,10 @@ class Nuisances:
     Attributes:
         variance: sum over arms of tr(M S_a M S_w), in squared outcome units, for the outcome session's records. M is
             the other arm's sum of x x', S_a a line's covariance with its penalty's shrinkage, S_w that of w.
-        most: maximum of this variance over parts of these records: min over both orders of the largest eigenvalue of
-            M^1/2 S_a M^1/2 times tr(M S_w), as a part's matrix is M^1/2 P M^1/2 with 0 <= P <= 1.
-        records: that session's records, noisy.
-        clear: smallest eigenvalue of the last information over its noise; infinite without noise.
+        most: maximum of it over parts of these records: min over both orders of the largest eigenvalue of M^1/2 S_a
+            M^1/2 times tr(M S_w), as a part's matrix is M^1/2 P M^1/2 with 0 <= P <= 1.
+        records: noisy.
+        clear: smallest eigenvalue of the last information over its noise.
     """
 
     variance: float
@@ -56,16 +56,8 @@ def nuisances_of(
     published: Sequence[Values],
     place: int = 0,
 ) -> Nuisances:
-    """Compute the nuisances from the propensity's last round and the outcome session.
-
-    Args:
-        schema: the course's.
-        rounds: the propensity's releases, in order.
-        outcome: the outcome session's release.
-        sums: its sums by arm, per outcome.
-        published: lines per outcome.
-        place: index of the outcome.
-    """
+    """Compute the nuisances from the propensity's ``rounds`` and the outcome session, for the outcome at index
+    ``place``."""
     d, own, records = schema.width, sums[place], max(sum(sums[place].records), 1.0)
     information = np.asarray(rounds[-1].moments.H)
     smallest = float(np.linalg.eigvalsh((information + information.T) / 2)[0])

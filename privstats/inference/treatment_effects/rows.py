@@ -151,8 +151,8 @@ class EffectRows(RowTable):
 def effects(releases: Sequence[Release | None], course: Effect | None = None) -> EffectRows:
     """Return the effects on all outcomes, in all records and in each subgroup.
 
-    Each effect is read as by :func:`effect`, subgroups by one variable at a time. In a subgroup of a non-randomised
-    study, the interval includes the largest variance that the nuisances' errors can add in any part of the records.
+    Each effect is read as by :func:`effect`, subgroups by one variable at a time. Without randomisation a subgroup's
+    interval includes the largest variance that the nuisances' errors can add in any part of the records.
 
     Args:
         releases: of every session of one ``Effect`` course, in order; None for one without a sum.

@@ -1,7 +1,7 @@
 """Read a treatment effect, one ratio of noisy sums, from an ``Effect`` course's releases.
 
-A record's influence values have the effect as their mean, whatever the published lines. Their sum over the sum of
-weights is the estimate; their squares yield its error at no extra cost.
+A record's influence values have the effect as their mean, whatever the published lines. Their sum over that of the
+weights is the estimate; their squares yield its error.
 """
 
 from __future__ import annotations
