@@ -77,10 +77,7 @@ class CellDesign:
 
     @cached_property
     def contrasts(self) -> Array:
-        """Parameters from weights of the basis, ``(m, p)``.
-
-        The level ignores lost directions, along which all filled cells coincide.
-        """
+        """Parameters from basis weights, ``(m, p)``; the level ignores lost directions, where filled cells coincide."""
         moved: Array = self.rows @ self.basis
         moved[0, self.lost] = 0.0
         return moved
@@ -97,20 +94,20 @@ class CellDesign:
         return int((~self.lost).sum())
 
     def gram(self, G: Array) -> Array:
-        """Return ``V'GV`` of one or many symmetric ``(d, d)``, with 0 in lost directions."""
+        """Return ``V'GV``, 0 in lost directions."""
         projected = self.basis.T @ G @ self.basis
         projected[..., self.lost, :] = 0.0
         projected[..., :, self.lost] = 0.0
         return np.asarray((projected + np.swapaxes(projected, -1, -2)) / 2)
 
     def vector(self, h: Array) -> Array:
-        """Return ``V'h`` of ``(d, T)``, with 0 in lost directions."""
+        """Return ``V'h``, 0 in lost directions."""
         projected = self.basis.T @ h
         projected[self.lost] = 0.0
         return np.asarray(projected)
 
     def notes(self, equations: NormalEquations) -> list[str]:
-        """Return warnings about empty or collinear cells, and a Gram matrix lost in noise."""
+        """Return warnings about empty or collinear cells, or a hidden Gram matrix."""
         notes, empty = list[str](), [f"{each.name}: {cell}" for each in self.columns for cell in _empty(each)]
         if empty:
             few = "no more records than noise could show" if equations.sigma_G else "no records"
@@ -129,11 +126,7 @@ def _empty(column: ColumnCells) -> list[str]:
 
 
 def declared_cells(schema: Schema) -> Cells | None:
-    """Return a schema's declaration of columns, or None.
-
-    Raises:
-        ReleaseError: rows other than cells and a constant, or rows that the clip shortens.
-    """
+    """Return a schema's column declaration, or None; refuse other maps and rows that the clip shortens."""
     match schema.transform:
         case (Cells() as cells, ConstantFeature() as last):
             if math.hypot(1.0, last.value) > schema.clip_norm * (1 + _ROOM):
@@ -154,7 +147,6 @@ def design_of(cells: Cells, schema: Schema, G: Array, sigma: float, chosen: Sequ
     deviations of its noise counts as empty: its contrasts are not reported, and its noise stays out of all others.
 
     Args:
-        cells: the declaration.
         schema: the rows' grid.
         G: ``(d, d)``, symmetric, the constant last.
         sigma: noise on G's diagonal; 1 / sqrt 2 of it elsewhere.
@@ -207,14 +199,12 @@ class _Block:
         return filled if filled.any() else np.arange(len(filled)) == 0
 
     def column(self, holds: NDArray[np.bool_], first: int) -> ColumnCells:
-        """Return the cells with their parameters, numbered from ``first``."""
         reference = int(holds.argmax())
         places = first + np.arange(len(holds)) - (np.arange(len(holds)) > reference)
         places[reference] = -1
         return ColumnCells(self.name, self.names, reference, tuple(places.tolist()), ~holds)
 
     def directions(self, holds: NDArray[np.bool_]) -> tuple[Array, Array]:
-        """Return orthonormal directions between steps of filled intervals, and the others' further ones."""
         filled = holds[self.of_steps]
         differences = self.steps - self.steps[int(filled.argmax())]
         spanned = _span(differences[filled], float(np.abs(differences).max()))
@@ -266,14 +256,14 @@ class Intervals:
 
     @classmethod
     def of(cls, column: Column, marks: Array) -> Intervals:
-        """Return the intervals of a column with cells that begin at these codes; the first has none."""
+        """Return the intervals of cells beginning at these codes."""
         cuts = np.array(column.edges) if isinstance(column, Numeric | Dates) and column.edges else marks
         places = np.searchsorted(cuts, marks, side="right")
         return cls(_names(column, cuts), np.concatenate([[0], places, [len(cuts) + 1]]))
 
 
 def has_ramp(column: Column, cells: Cells) -> bool:
-    """Return whether a ramp, the last entry but one, distinguishes values in an interval."""
+    """Return whether a ramp distinguishes values inside an interval."""
     return cells.ramp and isinstance(column, Numeric | Dates)
 
 
@@ -292,7 +282,6 @@ def _names(column: Column, cuts: Array) -> tuple[str, ...]:
 
 
 def _distinct(cuts: Array) -> list[str]:
-    """Return cut points in four digits, or more to keep a tenth of the nearest gap."""
     gaps = np.diff(cuts, prepend=-np.inf, append=np.inf)
     near = np.minimum(gaps[:-1], gaps[1:]) / 10
     return [_rounded(float(cut), float(room)) for cut, room in zip(cuts, near, strict=True)]

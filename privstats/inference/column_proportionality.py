@@ -34,7 +34,6 @@ class ColumnProportionality:
     Not rejecting is no evidence of proportionality. After a rejection the ratio is an average over time, not wrong.
 
     Attributes:
-        names: the columns, ``(m,)``.
         split: time between early and late.
         change: log of the late ratio over the early one, per original unit, ``(m,)``; NaN where not reported.
         std_err: of ``change`` under no change, noise included.
@@ -73,7 +72,7 @@ class ColumnProportionality:
 
     @property
     def reported(self) -> NDArray[np.bool_]:
-        """Whether the rounds converged and both parts' information exceeds the noise, ``(m,)``."""
+        """Whether the rounds converged and noise permits a test, ``(m,)``."""
         return ~np.isnan(self.test_statistic)
 
     def __str__(self) -> str:
@@ -109,7 +108,7 @@ class _Sums(NamedTuple):
 
 
 class _Noise(NamedTuple):
-    """Noise variances: of g and H in the round and the check, and by bin in r, v and each entry of vx."""
+    """Noise variances of the round, the check, and each bin."""
 
     g: float
     H: float
@@ -135,7 +134,6 @@ def column_proportionality(
         last: the last round's release.
         check: the release over the early bins, at equal weights.
         errors: the solved last round.
-        names: column names.
         scale: transformed units per original unit, ``(p,)``.
     """
     schema, own = (narrowed(each.plan.schema, HazardSchema, ReleaseError(_NO_ROUND)) for each in (last, check))
@@ -165,8 +163,8 @@ class _Scored(NamedTuple):
 
     Attributes:
         information: variances by chance alone.
-        noise: variances by noise alone, at these weights.
-        variance: of both, and of the weights' noise.
+        noise: by noise alone, at these weights.
+        variance: of both and the weights' noise.
         spread: noise of ``information``.
     """
 
@@ -206,7 +204,7 @@ def _scored(sums: _Sums, noise: _Noise) -> _Scored | None:
 
 
 def _sums_of(last: Release, check: Release, schema: HazardSchema, early_bins: int) -> tuple[_Sums, _Noise]:
-    """Return both parts' sums; both releases hold the early bins, and their mean has less noise."""
+    """Return both parts' sums; the early bins average both releases, for less noise."""
     columns, constant = schema.features - 1, schema.constant
     early = np.tile(np.arange(schema.periods) < early_bins, schema.baselines)
     (g, H), (early_g, early_H) = ((np.asarray(each.moments.g), _symmetric(each)) for each in (last, check))
@@ -232,7 +230,7 @@ def _symmetric(release: Release) -> Array:
 
 
 def _noise_of_score(sums: _Sums, noise: _Noise, means: Array, early: Array, late: Array, step: Array) -> Array:
-    """Return the noise covariance of a change's score, ``(p, p)``, to first order at the Newton step."""
+    """Return the noise covariance of a change's score, ``(p, p)``, to first order."""
     one = np.eye(len(step))
     squares = (float(step @ step) * one + np.outer(step, step)) / 2
     result = late @ (noise.g * one + noise.H * squares) @ late.T + noise.early_g * one + noise.early_H * squares
@@ -246,7 +244,7 @@ def _noise_of_score(sums: _Sums, noise: _Noise, means: Array, early: Array, late
 
 
 def _noise_along(sums: _Sums, noise: _Noise, means: Array, early: Array, late: Array) -> tuple[Array, float]:
-    """Return the noise covariance of ``I_L late - I_E early``, and the noise of its quadratic form, the information."""
+    """Return the noise covariance of ``I_L late - I_E early``, and the noise of the information."""
     one, both = np.eye(len(early)), early + late
     result = noise.H * (float(late @ late) * one + np.outer(late, late)) / 2
     result = result + noise.early_H * (float(both @ both) * one + np.outer(both, both)) / 2

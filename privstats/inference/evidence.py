@@ -45,7 +45,6 @@ class LinearSums:
     """The sums of one regression.
 
     Attributes:
-        equations: in transformed units.
         names: any intercept first.
         contrasts: ``(m, p)``: raw parameters from the solution.
         records: possibly noisy.
@@ -123,7 +122,7 @@ def _cell_sums(
 
 
 def cell_design(schema: Schema, G: Array, sigma: float, columns: Sequence[str | int] | None = None) -> CellDesign:
-    """Return the design of declared columns, chosen by name or number."""
+    """Return the design of columns chosen by name or number."""
     cells = declared_cells(schema)
     assert cells is not None  # noqa: S101  the callers have asked
     return design_of(cells, schema, G, sigma, chosen_columns([each.name for each in cells.columns], columns))
@@ -134,11 +133,7 @@ def _mean(evidence: GramEvidence, target: int, records: float) -> float:
 
 
 def residual_degrees(records: float, sigma: float, taken: int, what: str) -> float:
-    """Return residual degrees of freedom: records minus parameters.
-
-    Raises:
-        ReleaseError: noise in the count could account for them; ``what`` names the parameters.
-    """
+    """Return records minus parameters; raise ``ReleaseError`` where noise could account for them."""
     if records - taken <= _NOISE_ROOM * sigma:
         raise ReleaseError(
             f"the release holds about {records:.0f} records, give or take {sigma:.0f}, for {what}, too few to estimate "
@@ -148,7 +143,6 @@ def residual_degrees(records: float, sigma: float, taken: int, what: str) -> flo
 
 
 def _equations(evidence: GramEvidence, G: Array, h: Array, target: int, degrees: float) -> NormalEquations:
-    """Return one target's normal equations, from G ``(p, p)`` and all targets' h ``(p, T)``."""
     return NormalEquations(
         G=G,
         h=h[:, target],
@@ -161,7 +155,7 @@ def _equations(evidence: GramEvidence, G: Array, h: Array, target: int, degrees:
 
 
 def ridge_schema(release: Release) -> RidgeSchema:
-    """Return the schema; raise ``ReleaseError`` unless it sums full records by least squares."""
+    """Return the schema; refuse other sums than least squares over full records."""
     schema = require_records(release).plan.schema
     refusal = ReleaseError(
         f"this reader takes the sums of a RidgeSchema, and the release measures {schema.statistics!r} of a "
@@ -180,7 +174,7 @@ def _target(schema: RidgeSchema, target: int | None) -> int:
 
 
 def _records(evidence: GramEvidence, constant: int, records: int | None) -> tuple[float, float]:
-    """Return the number of records and its noise: the constant's entry of G, or a public number."""
+    """Return the number of records, from the constant or public, and its noise."""
     if evidence.constant is not None:
         square = evidence.constant**2
         return float(evidence.G[constant, constant]) / square, evidence.sigma_G / square
@@ -195,7 +189,7 @@ def _records(evidence: GramEvidence, constant: int, records: int | None) -> tupl
 
 
 def _other_targets(G: Array, h: Array, target: int) -> float:
-    """Return the other targets' explained energy; q holds all targets together."""
+    """Return the other targets' explained energy, which q includes."""
     others = np.delete(h, target, axis=1)
     if not others.size:
         return 0.0
@@ -203,7 +197,7 @@ def _other_targets(G: Array, h: Array, target: int) -> float:
 
 
 def contrasts_of(scale: Array, shift: Array, constant: float | None) -> Array:
-    """Return the contrasts from model weights to raw intercept and slopes."""
+    """Return the contrasts from weights to raw intercept and slopes."""
     slopes = np.diag(scale)
     if constant is None:
         return slopes

@@ -37,7 +37,7 @@ _WIDEST_CELL = 26  # letters of a line that leave a phone half of its width for 
 
 
 def check_format(path: str | Path | None) -> None:
-    """Raise ``ReleaseError`` for a file format that cannot be saved."""
+    """Refuse a file format that cannot be saved."""
     if path is not None and Path(path).suffix not in _FORMATS:
         raise ReleaseError(f"a figure is saved as {', '.join(_FORMATS)}; end its name in one of these")
 
@@ -49,7 +49,7 @@ def figure_of(height: float) -> Any:
 
 
 def beside_zero(axes: Any, zero: float = 0.0) -> None:
-    """Draw a line at "no difference", and no frame except the axis below."""
+    """Draw a line at "no difference", and only the axis below."""
     axes.axvline(zero, color=INK, linewidth=0.8, zorder=0)
     axes.spines[["top", "right", "left"]].set_visible(False)
     axes.tick_params(axis="y", length=0)
@@ -111,7 +111,6 @@ def plot_survival(
 
 
 def _at_risk(axes: Any, groups: Mapping[str, SurvivalCurve], ends: tuple[float, float]) -> None:
-    """Write the numbers at risk and their noise below the curves."""
     axes.set(xlim=ends, ylim=(-len(groups) - 0.5, 0.5))
     axes.axis("off")
     noisy = any(curve.release.plan.noise is not None for curve in groups.values())
@@ -197,7 +196,6 @@ def _points(curve: Any) -> list[tuple[float, float]]:
 
 
 def _calibration(axes: Any, score: HeadScore) -> None:
-    """Draw a box for every bin, and its mean probability where known."""
     diagram: Any = score.calibration
     axes.plot(diagram.edges[[0, -1]], diagram.edges[[0, -1]], color=INK, linewidth=0.8, linestyle=":")
     for low, high, share in zip(diagram.edges[:-1], diagram.edges[1:], diagram.right, strict=True):
@@ -215,7 +213,6 @@ def _calibration(axes: Any, score: HeadScore) -> None:
 
 
 def _confusion(axes: Any, score: HeadScore) -> None:
-    """Draw the shares of each label's records by prediction."""
     labels = [textwrap.shorten(name, _LONGEST, placeholder="…") for name in score.recall]
     shares = np.array([[each.value if each.reported else np.nan for each in row] for row in score.predicted])
     axes.set_facecolor(PALE)
@@ -304,7 +301,7 @@ def plot_explanation(explained: Explanation, path: str | Path | None = None) -> 
 
 
 def _panel(axes: Any, column: ColumnPoints, row: int) -> None:
-    """Draw a line per cell; a ramp's steps make a thick line over their points."""
+    """Draw a line per cell; a ramp's steps make a thick line."""
     reported, last = column.reported[row], len(column.cells) - 1
     for place in range(last + 1):
         steps = column.intervals.of_steps == place

@@ -60,7 +60,7 @@ class ForestRow(NamedTuple):
 
     @property
     def text(self) -> str:
-        """The estimate with its interval, to a hundredth of the interval's width."""
+        """The estimate with its interval, as text."""
         if not self.reported:
             return "not reported"
         width = self.high - self.low
@@ -74,7 +74,6 @@ def forest_rows(tables: Estimates | Mapping[str, Estimates], alpha: float = 0.05
 
     Args:
         tables: an effect, a regression (a row per column), or several of one kind by name.
-        alpha: level of the intervals.
 
     Raises:
         ReleaseError: no table, or tables of several kinds.
@@ -102,7 +101,6 @@ def plot_forest(
     Args:
         tables: from :func:`effect`, :func:`hazards` or a regression; several of one kind by name.
         path: svg, png or pdf file, if any.
-        alpha: level of the intervals.
 
     Raises:
         ReleaseError: nothing is reported, tables of several kinds, or another file format.

@@ -108,12 +108,12 @@ class HazardRatios(Regression):
 
     @property
     def causes(self) -> tuple[str, ...]:
-        """Causes that end the time, that of these ratios first."""
+        """Causes, that of these ratios first."""
         return self._schema.causes
 
     @property
     def remark(self) -> str:
-        """Note where less than 90 % of the events count before the cap."""
+        """Note where less than 90 % of events count."""
         return _FIRST_PART.format(self.events_within) if self.events_within < _MOST_OF_ALL else ""
 
     @property
@@ -122,12 +122,12 @@ class HazardRatios(Regression):
         return np.exp(self.params)
 
     def ratio_int(self, alpha: float = _ALPHA) -> Array:
-        """Return the ratios' intervals, ``(m, 2)``; (0, inf) where not reported."""
+        """Return the ratios' intervals, ``(m, 2)``; (0, inf) where hidden."""
         with np.errstate(over="ignore"):
             return np.exp(self.conf_int(alpha))
 
     def proportionality(self, by: str | None = None) -> Proportionality:
-        """Test "the ratio of ``by`` is the same at all times", from the counts alone.
+        """Test "the ratio of ``by`` is the same at all times", from the counts.
 
         Raises:
             ReleaseError: no counts, or another column than the crossed one.
@@ -151,7 +151,7 @@ class HazardRatios(Regression):
         return column_proportionality(self.release, self.checked, self.errors, self.names, scale)
 
     def kaplan_meier(self, alpha: float = _ALPHA) -> SurvivalCurves:
-        """Return survival curves by ``by``, up to the last edge, or one without a name.
+        """Return survival curves by ``by``, or one without a name.
 
         Raises:
             ReleaseError: the counts ended without a sum.
@@ -170,7 +170,7 @@ class HazardRatios(Regression):
         return f"hazard ratio of {by}\n{row.text}"
 
     def logrank(self) -> LogRank:
-        """Return the log-rank test of ``by``, within strata: this column's score test alone.
+        """Return the log-rank test of ``by`` within strata, this column's score test.
 
         Raises:
             ReleaseError: no counts, or no crossed column.
@@ -179,10 +179,7 @@ class HazardRatios(Regression):
         return logrank_test(counts, by=by, strata=self._strata, **self._words)
 
     def summary(self, alpha: float = _ALPHA, *, exponentiate: bool = True) -> Summary:
-        """Return the table for publication, with any check of proportionality.
-
-        It shows ratios and logarithms for either ``exponentiate``.
-        """
+        """Return the table for publication, with ratios for either ``exponentiate``."""
         del exponentiate
         return _summary_of(self, alpha)
 
@@ -192,7 +189,7 @@ class HazardRatios(Regression):
         return super().to_frame(alpha, exponentiate=True)
 
     def to_rows(self, alpha: float = _ALPHA, *, exponentiate: bool = True) -> list[dict[str, object]]:
-        """Return one row per column, with ratios; ``counted`` is :attr:`events_within`."""
+        """Return one row per column; ``counted`` is :attr:`events_within`."""
         del exponentiate
         return [{**row, "counted": self.events_within} for row in super().to_rows(alpha, exponentiate=True)]
 
@@ -207,7 +204,6 @@ class HazardRatios(Regression):
 
     @property
     def _words(self) -> dict[str, Any]:
-        """Arguments for readers of the counts; bins are spans of time unless the plan declares visits."""
         schema = self._schema
         return {"time": schema.bins.name, "event": schema.event, "times": schema.times or "continuous"}
 
@@ -279,7 +275,6 @@ def hazards(releases: Sequence[Release | None]) -> HazardRatios:
 
 
 def _apart(releases: Sequence[Release | None]) -> tuple[Release | None, list[Release], Release | None]:
-    """Return the counts, the rounds with a sum, and the check, which has fewer bins."""
     present = present_releases(releases)
     counted = bool(present) and isinstance(present[0].plan.schema, CountSchema)
     counts, rounds = (present[0], present[1:]) if counted else (None, present)
@@ -293,7 +288,6 @@ def _apart(releases: Sequence[Release | None]) -> tuple[Release | None, list[Rel
 
 
 def _require_check(schema: HazardSchema, counts: Release | None, rounds: Sequence[Release], check: Release) -> None:
-    """Refuse a check of other bins, or at other weights than the last round's."""
     own, early = _schema_of(check), _schema_of(check).periods
     values, held = check_values(schema, early, counts, rounds), check.plan.published
     same = own == early_schema(schema, early) and held is not None and held.sha256 == Published.of(values).sha256
@@ -318,7 +312,7 @@ def _crossed_by(schema: HazardSchema, counts: Release | None) -> str | None:
 
 
 def _times_of(schema: HazardSchema, counts: Release | None) -> str:
-    """Return the assumption about time inside a bin; the rounds' clock is the counts' cells."""
+    """Return the assumption about time inside a bin."""
     if schema.times is None:
         return "nobody leaves inside a bin, or all groups leave alike"
     if schema.times == "discrete":
@@ -346,10 +340,7 @@ def _early_end(counts: Release | None, schema: HazardSchema) -> tuple[str, ...]:
 
 
 def _cap_bin(schema: HazardSchema, w: Array, H: Array) -> str | None:
-    """Return the first bin where a stratum's cumulative hazard at the columns' mean passes the cap.
-
-    The mean is over those at risk, weighted as in the information.
-    """
+    """Return the first bin where a stratum's cumulative hazard, at the mean of those at risk, passes the cap."""
     hazards = _mean_hazard(schema, w, H).reshape(schema.baselines, -1)
     passed = np.flatnonzero((np.cumsum(hazards, axis=1) > schema.cap).any(axis=0))
     return schema.bins.cells[int(passed[0])] if len(passed) else None
@@ -363,10 +354,7 @@ def _mean_hazard(schema: HazardSchema, w: Array, H: Array) -> Array:
 
 
 def _events_within(schema: HazardSchema, w: Array, H: Array, counts: Release | None) -> float:
-    """Return sum_j H_jj / a^2 (e^mu - 1) (1 - e^-mu) / mu^2, the expected counted events, over the observed ones.
-
-    NaN where noise hides the number of events.
-    """
+    """Return sum_j H_jj / a^2 (e^mu - 1) (1 - e^-mu) / mu^2 over the observed events."""
     if counts is None:
         return math.nan
     (table,) = event_tables(counts, schema.bins.name, schema.event, None, "continuous", causes=True).values()

@@ -77,7 +77,6 @@ def roc_curve(edges: tuple[float, ...], others: Array, members: Array, sigma: fl
         edges: ``(k + 1,)``.
         others, members: noisy counts, ``(k,)``.
         sigma: noise standard deviation of a count.
-        z: normal quantile.
     """
     places = range(len(members) - 1, 0, -1)
     true, false = (tuple(_above(counts, place, sigma, z) for place in places) for counts in (members, others))
@@ -117,7 +116,6 @@ def _areas(others: Array, members: Array, tied: float) -> float:
 
 
 def _accepted(others: Array, members: Array, tied: float, sigma: float, z: float) -> tuple[float, float] | None:
-    """Return the ends of the accepted thetas; None where unbounded."""
     P, Q = float(members.sum()), float(others.sum())
     beats, beaten = _beaten(others, tied), P - np.cumsum(members) + tied * members
     weight_x, weight_y = (np.maximum(counts, 0.0) + sigma**2 for counts in (members, others))
@@ -170,7 +168,6 @@ def reliability(
         wrong, right: noisy counts, ``(k,)``.
         sigma: noise of one released cell.
         cells: number of cells summed per count.
-        z: normal quantile.
         label: class of the probability; empty: the predicted class.
 
     Guarantee:
@@ -194,7 +191,6 @@ def calibration_error(
         ends: range of each bin's mean probability, ``(k,)`` each.
         counts: wrong and right ones, ``(k,)``.
         sigma: noise of a count.
-        z: normal quantile.
         inflation: variance over persons relative to independent records.
     """
     (low, high), (wrong, right) = ends, counts
@@ -223,7 +219,6 @@ def expected_area(plan: Plan, share: float, *, records: int | None = None, alpha
         plan: of a score; for more than two classes with a table for each.
         share: of the class among the records, above 0 and below 1.
         records: number scored; ``cohort.max_records`` if omitted.
-        alpha: level of the interval.
 
     Raises:
         ValueError: the plan counts no score of a class.
@@ -248,7 +243,7 @@ def expected_area(plan: Plan, share: float, *, records: int | None = None, alpha
 
 
 def expected_sentences(plan: Plan) -> list[str]:
-    """Return sentences on a scoring plan's expected AUC; empty without a curve."""
+    """Return sentences on a scoring plan's expected AUC, if any."""
     schema = plan.schema
     if not isinstance(schema, ScoringSchema) or (schema.classes > 2 and not schema.by_class):
         return []
@@ -279,7 +274,6 @@ def _range_of(share: float, found: Interval) -> str:
 
 
 def _shares_of_bins(schema: ScoringSchema, share: float, scores: ReleasedScores | None) -> tuple[Array, Array]:
-    """Return the others' and the class's shares per rising bin, ``(k,)`` each."""
     if scores is not None and schema.score == "probability":
         parts = np.diff(scores.below(np.array(schema.edges[1:-1])), prepend=0.0, append=1.0, axis=1)
         return parts[0], parts[1]

@@ -92,7 +92,7 @@ class HeadScore(RowTable):
 
     @property
     def prevalence(self) -> float | None:
-        """Noisy share of the second class, within 0 and 1; None for more than two."""
+        """Noisy share of the second of two classes, or None."""
         if len(self.confusion) != _PAIR or not self.confusion.sum() > 0:
             return None
         return float(np.clip(self.confusion[1].sum() / self.confusion.sum(), 0.0, 1.0))
@@ -156,7 +156,7 @@ class HeadScore(RowTable):
         ]
 
     def summary(self, *, own: bool = False) -> Summary:
-        """Return the measures as a table; ``own`` omits release, clients and guarantee for one holder's own records."""
+        """Return the measures as a table; ``own`` omits release, clients and guarantee."""
         rows = [(f"{name} {label}".strip(), *_shown(each)) for name, label, each in self._measures()]
         noisy = " (noisy)" if self.release.plan.noise is not None else ""
         schema: Any = self.release.plan.schema
@@ -180,7 +180,7 @@ class HeadScore(RowTable):
 
     @property
     def _outcomes(self) -> str:
-        """Number of records with each label, which TRIPOD requires of a validation."""
+        """Records per label, which TRIPOD requires."""
         sigma = self.confusion_sigma * math.sqrt(len(self.confusion))
         noise = f" (noisy, standard error {sigma:,.1f} each)" if sigma else ""
         counts = zip(self.recall, self.confusion.sum(axis=1), strict=True)
@@ -254,8 +254,6 @@ def score_of_own_records(score: HeadScore, labels: Sequence[Any], own: OwnRecord
 
     Args:
         score: of their exact counts.
-        labels: of the head, in order.
-        own: the records.
     """
     z, predicted, named = z_of(score.alpha), own.shares.argmax(axis=1), [str(label) for label in labels]
     rows = [own.y == place for place in range(len(named))]
@@ -336,7 +334,7 @@ def _predicted(confusion: Array, sigma: float, z: float) -> tuple[tuple[Interval
 
 
 def _only(table: CountTable, labels: tuple[str, ...], z: float) -> str | None:
-    """Return the only predicted class whose count exceeds the noise, or None."""
+    """Return the only predicted class beyond the noise, or None."""
     predicted = table.counts.sum(axis=0)
     room = z * table.sigma * float(np.sqrt(len(predicted)))
     likeliest = int(predicted.argmax())

@@ -31,7 +31,7 @@ _FAR = 30.0  # standard deviations of bias from which |Z + bias| is |bias| + Z t
 
 
 class Errors(Protocol):
-    """Interface of a regression's standard errors; arrays have one entry per parameter."""
+    """Interface of a regression's standard errors, one entry per parameter."""
 
     @property
     def estimate(self) -> Array:
@@ -146,7 +146,6 @@ class Inversion:
     """Tests and intervals of contrasts of the solution; arrays have one entry per contrast, ``(m,)``.
 
     Attributes:
-        equations: the sums.
         contrasts: ``(m, p)``: parameter i is ``contrasts[i] @ b``.
         degrees: of the t quantiles; infinite for a known variance.
         bias: for approximate equations with infinite degrees, the largest distance in the norm of G between their b and
@@ -166,7 +165,7 @@ class Inversion:
 
     @cached_property
     def precision(self) -> Array:
-        """D = 1 / c'G^-1 c; 0 where G does not determine the contrast or is not positive along it."""
+        """D = 1 / c'G^-1 c; 0 where G is not positive along the contrast."""
         product = np.einsum("ij,ij->i", self._spread, self.contrasts)
         length = np.linalg.norm(self.contrasts, axis=1)
         hidden = np.linalg.norm(self.contrasts @ self.equations.lost, axis=1) > _LOST * length
@@ -175,23 +174,23 @@ class Inversion:
 
     @cached_property
     def reach(self) -> Array:
-        """Largest quantile that reports the contrast: D / (|a|^2 sigma_G), infinite without noise in G."""
+        """Largest quantile that reports the contrast: D / (|a|^2 sigma_G)."""
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.where(self.precision > 0, self.precision / (self._size * self.equations.sigma_G), 0.0)
 
     @cached_property
     def noise_error(self) -> Array:
-        """Standard error from noise alone, at the solution; infinite where undetermined."""
+        """Standard error from noise alone; infinite where undetermined."""
         return self._over_precision(self._noise)
 
     @cached_property
     def error(self) -> Array:
-        """Standard error at the solution, noise included."""
+        """Standard error, noise included."""
         return self._over_precision(self._noise + self.equations.variance * self.precision)
 
     @cached_property
     def relative_bias(self) -> Array:
-        """Largest bias in standard errors: by Cauchy-Schwarz ``bias sqrt(c'G^-1 c) / error``."""
+        """Largest bias in standard errors: ``bias sqrt(c'G^-1 c) / error`` by Cauchy-Schwarz."""
         if not self.bias:
             return np.zeros(len(self.contrasts))
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -202,11 +201,11 @@ class Inversion:
         return np.asarray(self.reach > self._quantile(alpha))
 
     def least_level(self) -> Array:
-        """Return the level above which a contrast is reported: exactly where this is below alpha."""
+        """Return the level above which a contrast is reported."""
         return self._tail(self.reach)
 
     def statistics(self, null: Array | float = 0.0) -> Array:
-        """Return the score of "parameter == null" over its standard deviation there; without noise the t value."""
+        """Return the score of "parameter == null" over its standard deviation; without noise t."""
         step = self.estimate - null
         variance = self._noise - step * self._slope + np.square(step) * self._curvature
         scale = np.sqrt(np.maximum(variance + self.equations.variance * self.precision, 0.0))
@@ -214,17 +213,13 @@ class Inversion:
             return np.where((step == 0) | (self.precision == 0), 0.0, self.precision * step / scale)
 
     def pvalues(self, null: Array | float = 0.0) -> Array:
-        """Return two-sided p-values: below alpha exactly where the interval at alpha is bounded and excludes ``null``.
-
-        They are the larger of the score test's and :meth:`least_level`.
-        """
+        """Return two-sided p-values: below alpha exactly where the interval is bounded and excludes ``null``."""
         return np.maximum(self._tail(np.abs(self.statistics(null))), self.least_level())
 
     def interval(self, alpha: float, *, sampling: bool = True) -> tuple[Array, Array]:
         """Return the accepted sets' ends; -inf and inf where not reported.
 
         Args:
-            alpha: level.
             sampling: False for the exact sums' parameter: no residual variance, normal quantiles, ends moved by the
                 bias. Both report the same contrasts.
         """
@@ -263,7 +258,7 @@ class Inversion:
         return max(self._joint_tail(score, share), self._least_joint_level(inner, share))
 
     def _joint_tail(self, score: float, share: float) -> float:
-        """Return P(chi2 > score) over ``r`` contrasts; ``share`` is the maximum share of bias^2 in the score."""
+        """Return P(chi2 > score); ``share`` is the maximum share of bias^2 in the score."""
         r, moved = len(self.contrasts), self.bias**2 * share
         central = float(fdtrc(r, self._finite_degrees, score / r))
         if moved > _FAR**2:
@@ -271,7 +266,7 @@ class Inversion:
         return max(central, float(1 - chndtr(score, r, moved))) if moved else central
 
     def _least_joint_level(self, inner: Array, share: float) -> float:
-        """Return the level above which every combination is reported; ``inner`` is R G^-1 R'."""
+        """Return the level above which every combination is reported."""
         if self.equations.sigma_G == 0:
             return 0.0
         half = np.linalg.inv(np.linalg.cholesky(self._spread @ self._spread.T))
@@ -295,7 +290,7 @@ class Inversion:
 
     @cached_property
     def directions(self) -> Array:
-        """a = D G^-1 c, ``(m, p)``: the line through the solution where only the contrast changes."""
+        """a = D G^-1 c, ``(m, p)``, along which only the contrast changes."""
         return self._spread * self.precision[:, None]
 
     @cached_property
@@ -325,7 +320,7 @@ class Inversion:
 
 
 def condition(values: Array) -> float | None:
-    """Return the condition number from G's ascending eigenvalues; None where G is indefinite."""
+    """Return the condition number from ascending eigenvalues, or None."""
     return math.sqrt(float(values[-1]) / float(values[0])) if values[0] > 0 else None
 
 
@@ -340,7 +335,7 @@ def two_sided(statistic: Array, degrees: float) -> Array:
 
 
 def folded(statistic: Array, bias: Array) -> Array:
-    """Return P(|Z + bias| > statistic) for normal Z and statistics >= 0; 1 for infinite bias."""
+    """Return P(|Z + bias| > statistic) for normal Z and statistics >= 0."""
     with np.errstate(invalid="ignore"):
         return np.where(np.isfinite(bias), ndtr(bias - statistic) + ndtr(-bias - statistic), 1.0)
 
@@ -353,7 +348,7 @@ def folded_quantile(alpha: float, bias: Array) -> Array:
 
 
 def holm(pvalues: Array) -> Array:
-    """Adjust by Holm's (1979) step-down: family-wise error stays below alpha under any dependence."""
+    """Adjust by Holm (1979): family-wise error stays below alpha under any dependence."""
     order = np.argsort(pvalues, kind="stable")
     steps = pvalues[order] * np.arange(len(pvalues), 0, -1)
     adjusted = np.empty_like(pvalues)

@@ -80,7 +80,7 @@ class LastStep:
 
     @property
     def remaining_step(self) -> Array:
-        """Maximum change by the next step, in standard errors, ``(m,)``."""
+        """Next step's maximum change in standard errors, ``(m,)``."""
         return self.inversion.relative_bias
 
     @cached_property
@@ -113,11 +113,11 @@ class LastStep:
         return self.inversion.reported(alpha) & self.arrived
 
     def statistics(self, null: Array | float = 0.0) -> Array:
-        """Return the score of "parameter == null" over its standard deviation there."""
+        """Return the score of "parameter == null" over its standard deviation."""
         return self.inversion.statistics(null - self.offset)
 
     def pvalues(self, null: Array | float = 0.0) -> Array:
-        """Return two-sided p-values; 1 where the rounds have not converged."""
+        """Return two-sided p-values; 1 without convergence."""
         return np.where(self.arrived, self.inversion.pvalues(null - self.offset), 1.0)
 
     def interval(self, alpha: float, *, sampling: bool = True) -> tuple[Array, Array]:
@@ -131,7 +131,7 @@ class LastStep:
         return LastStep(self.inversion.combined(rows), rows @ self.offset, self.earlier)
 
     def joint_pvalue(self) -> float:
-        """Return the p-value of "all parameters are 0"; 1 where not converged."""
+        """Return the p-value of "all parameters are 0"; 1 without convergence."""
         return self.inversion.joint_pvalue(-self.offset) if self.arrived.all() else 1.0
 
 
@@ -168,7 +168,7 @@ def last_step(
 
 
 def notes_on(errors: LastStep, read: NDArray[np.bool_] | slice = _ALL) -> list[str]:
-    """Return warnings about rounds that ended too early for the parameters read."""
+    """Return warnings about rounds that ended too early."""
     arrived, notes = errors.arrived[read], list[str]()
     if not arrived.all():
         notes.append("the rounds ended before they converged: give rate=, or more rounds")
@@ -192,7 +192,6 @@ def _earlier(
 
 
 def _equations(last: Release, design: CellDesign | None = None) -> NormalEquations:
-    """Return a round's Newton step as normal equations with variance 1."""
     H, g = _symmetric(last), np.asarray(last.moments.g)
     if design is not None:
         H, g = design.gram(H), design.vector(g)

@@ -78,7 +78,7 @@ class OwnRecords:
 
     @cached_property
     def persons(self) -> NDArray[np.intp] | None:
-        """Index of each record's person, ``(n,)``; None where rows are independent."""
+        """Index of each record's person, ``(n,)``, or None."""
         if self.ids is None:
             return None
         named = [f"row {place}" if _is_gap(each) else f"id {each}" for place, each in enumerate(self.ids)]
@@ -101,13 +101,13 @@ class OwnRecords:
         return max(float((np.bincount(whose, weights=chosen) ** 2).sum()) / alone, 1.0) if alone else 1.0
 
     def share(self, hits: NDArray[np.bool_], rows: NDArray[np.bool_], z: float) -> Interval:
-        """Return the share of hits among some rows, by Wilson's interval."""
+        """Return the share of hits among some rows, with Wilson's interval."""
         part, total = float((hits & rows).sum()), float(rows.sum())
         moves = hits.astype(np.float64) - (part / total if total else 0.0)
         return ratio(part, total, (1, 1), 0.0, z * math.sqrt(self.inflation(moves, rows)))
 
     def flagged(self, threshold: float, z: float) -> tuple[Interval, Interval]:
-        """Return sensitivity and specificity of predicting the second class from a threshold on."""
+        """Return sensitivity and specificity from a threshold on."""
         above, ill = self.shares[:, 1] >= threshold, self.y == 1
         return self.share(above, ill, z), self.share(~above, ~ill, z)
 
@@ -124,7 +124,7 @@ class OwnRecords:
         return Interval(value, max(value - room, 0.0), min(value + room, 1.0), True)
 
     def curve(self, place: int, z: float) -> RocCurve:
-        """Return a class's one-vs-rest curve, at quantiles of both sides' scores."""
+        """Return a class's one-vs-rest curve at quantiles of both sides."""
         scores, inside = self.shares[:, place], self.y == place
         values, at = np.unique(scores, return_inverse=True)
         sides: list[Array] = [
@@ -137,7 +137,7 @@ class OwnRecords:
         return RocCurve(cuts, true, false, interval, (interval.value, interval.value))
 
     def calibration(self, labels: Sequence[Any], z: float) -> Reliability:
-        """Return the diagram by groups of similar probability, of the second of two classes or the predicted one."""
+        """Return the diagram by groups of similar probability."""
         two = self.shares.shape[1] == 2
         shares = self.shares[:, 1] if two else self.shares.max(axis=1)
         hits = self.y == 1 if two else self.shares.argmax(axis=1) == self.y

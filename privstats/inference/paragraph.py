@@ -32,7 +32,6 @@ def methods(result: Given, release: Release | None = None, *, alpha: float = 0.0
         result: from :func:`effect`, :func:`hazards`, a regression, :func:`scorecard`, :func:`kaplan_meier`,
             :func:`proportions` or :func:`table_one`.
         release: needed for shares, which do not hold it.
-        alpha: level of the printed intervals.
 
     Raises:
         ReleaseError: the release is missing, or the result is none of these.

@@ -31,7 +31,6 @@ class HalfWidth:
     """A predicted half width of a slope's interval, per unit of a transformed column.
 
     Attributes:
-        records: their number.
         exact: without noise.
         noisy: with the plan's noise; infinite where the slope will be hidden.
 
@@ -73,7 +72,6 @@ def predicted_half_width(
         variance: v, a public guess, behind the transform; 1/3 for uniform on -1 to 1.
         residual, treated, separation: as for :class:`Guesses`; ``residual`` of the rarer arm, by default half the
             target bound, for effects a quarter of the outcomes' range.
-        alpha: level of the interval.
 
     Raises:
         PlanError: another schema, or a guess out of range.
@@ -160,7 +158,6 @@ class Guesses:
     """Public guesses about the records.
 
     Attributes:
-        records: their number.
         variance: of a column behind its range; 1/3 for uniform on -1 to 1.
         residual: standard deviation of outcomes about the lines; None: a quarter of the range.
         treated: share of the treated, if not randomised.
@@ -212,7 +209,7 @@ def effect_half_widths(course: Effect, guesses: Guesses, alpha: float) -> tuple[
 
 
 class _Means(NamedTuple):
-    """Means over records: the weight, the squared influence, e (1 - e), and the share of treated."""
+    """Means of weight, squared influence, e (1 - e), and treated."""
 
     weight: float
     square: float
@@ -221,7 +218,6 @@ class _Means(NamedTuple):
 
 
 def _means(schema: EffectSchema, guesses: Guesses) -> _Means:
-    """Return the means that propensity and residual imply if the lines are right."""
     variance = _residual(schema, guesses)
     if schema.probability is not None:
         pi = _chance(schema)
@@ -236,10 +232,7 @@ def _means(schema: EffectSchema, guesses: Guesses) -> _Means:
 
 
 def _chance(schema: EffectSchema) -> float:
-    """Return a trial's probability of treatment.
-
-    If it differs by site, return the one whose influence has the average variance over equally large sites.
-    """
+    """Return a trial's probability, or over sites the one with the influence's average variance."""
     pi = np.atleast_1d(np.asarray(schema.probability, np.float64))
     if len(pi) == 1:
         return float(pi[0])
@@ -247,7 +240,6 @@ def _chance(schema: EffectSchema) -> float:
 
 
 def _propensities(guesses: Guesses) -> tuple[Array, Array]:
-    """Return propensities and their chances, by quadrature; their mean is the treated share."""
     nodes, weights = hermegauss(_NODES)
     chances, low, high = weights / weights.sum(), -40.0, 40.0
     for _ in range(_NODES):
@@ -258,8 +250,7 @@ def _propensities(guesses: Guesses) -> tuple[Array, Array]:
 
 
 def _noisy(course: Effect, guesses: Guesses, means: _Means, alpha: float) -> float:
-    """Return the half width as the reader computes it: second moments at least their noise, Satterthwaite's degrees,
-    Fieller's interval."""
+    """Return the half width as the reader computes it."""
     schema, n = course.schema, float(guesses.records)
     C, parts = schema.half * schema.cap, math.sqrt(schema.blocks)  # noise of all subgroups is in their sum
     sigma = {letter: size * parts for letter, size in _sigma(course.plan).items()}
@@ -281,10 +272,7 @@ def _noisy(course: Effect, guesses: Guesses, means: _Means, alpha: float) -> flo
 
 
 def _of_lines(course: Effect, guesses: Guesses) -> float:
-    """Return the squared influences that errors of a trial's lines add over all records.
-
-    A penalty's errors are common to both arms; noise is separate.
-    """
+    """Return the squared influences that line errors add; a penalty's are common to both arms."""
     if course.schema.probability is None:
         return 0.0
     pi = _chance(course.schema)
@@ -298,7 +286,7 @@ def _sigma(plan: Plan) -> dict[str, float]:
 
 
 def _nuisances(course: Effect, guesses: Guesses, means: _Means) -> float:
-    """Return tr(M S_a M S_w) over both arms, of diagonal matrices; infinite where noise would hide who is treated."""
+    """Return tr(M S_a M S_w) over both arms; infinite where noise would hide the treated."""
     schema, n, propensity = course.schema, float(guesses.records), course.propensity
     if propensity is None:
         return math.inf
@@ -409,7 +397,7 @@ def cap_warnings(plan: Plan) -> list[str]:
 
 
 def _inverses(size: float) -> tuple[float, float]:
-    """Return the means of 1 / (1 + x) and its square, x by the semicircle law of this radius."""
+    """Return the means of 1 / (1 + x) and its square, x by the semicircle law."""
     if size < 1e-4:
         return 1.0, 1.0
     root = math.sqrt(1 - size**2)

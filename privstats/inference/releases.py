@@ -25,11 +25,7 @@ _SURE = 3.0  # standard deviations of the noise in a count of persons that recko
 
 
 def present_releases(releases: Sequence[Release | None]) -> list[Release]:
-    """Return a course's releases that ended with a sum.
-
-    Raises:
-        ReleaseError: not a list, or as for :func:`require_records`.
-    """
+    """Return a course's releases that ended with a sum."""
     if isinstance(releases, Release) or not isinstance(releases, Sequence):
         raise ReleaseError("give the list of all releases of the course, in order")
     return [require_records(release) for release in releases if release is not None]
@@ -48,11 +44,7 @@ def counted_before(releases: Sequence[Release | None]) -> tuple[tuple[Plan, ...]
 
 
 def last_of(release: Release | Releases) -> tuple[tuple[Plan, ...], Release]:
-    """Return the plans of the counts, if any, and the only or last release of a ``Binned`` course.
-
-    Raises:
-        ReleaseError, DataError: as :func:`behind_cut_points`.
-    """
+    """Return the counts' plans, if any, and the only or last release."""
     alone = not isinstance(release, list | tuple)
     if not alone and (ranged := _behind_ranges(release)):
         return ranged
@@ -107,8 +99,7 @@ def require_records(release: object) -> Release:
 
 
 def require_gaussian(release: Release) -> None:
-    """Raise ``ReleaseError`` for Laplace noise (delta = 0), under which these intervals would miss more often than
-    stated."""
+    """Refuse Laplace noise, under which these intervals miss more often than stated."""
     privacy = release.plan.privacy
     if isinstance(privacy, Privacy) and privacy.pure:
         raise ReleaseError(
@@ -118,7 +109,7 @@ def require_gaussian(release: Release) -> None:
 
 
 def column_names(schema: Schema, columns: int) -> tuple[str, ...]:
-    """Return the raw columns' names, or x0, x1, ...; texts that are columns included."""
+    """Return the raw columns' names, or x0, x1, ..."""
     if schema.feature_names is None:
         return tuple(f"x{j}" for j in range(columns))
     levels = levels_of(schema)
@@ -126,11 +117,7 @@ def column_names(schema: Schema, columns: int) -> tuple[str, ...]:
 
 
 def chosen_columns(names: Sequence[str], columns: Sequence[str | int] | None) -> list[int]:
-    """Return the indices of the columns in the model.
-
-    Raises:
-        ReleaseError: a column that the release does not have, or one that is named twice.
-    """
+    """Return the columns' indices; refuse unknown or repeated ones."""
     if columns is None:
         return list(range(len(names)))
     if isinstance(columns, str) or not isinstance(columns, Sequence) or not columns:
@@ -150,11 +137,7 @@ def _number(names: Sequence[str], column: object) -> int:
 
 
 def map_columns(transform: Sequence[Transform], columns: int) -> tuple[Array, Array]:
-    """Return ``(scale, shift)`` with u = scale x + shift, from raw columns x to the model's columns u.
-
-    Raises:
-        ReleaseError: a map that mixes columns.
-    """
+    """Return ``(scale, shift)`` of u = scale x + shift; refuse maps that mix columns."""
     scale, shift = np.ones(columns), np.zeros(columns)
     for place, step in enumerate(transform):
         match step:
@@ -204,7 +187,7 @@ def reckoned_sigma(release: Release) -> Mapping[str, float]:
 
 
 def _persons(release: Release) -> float:
-    """Return an upper bound on the persons in the sums: counts plus their noise, or the plan's maximum."""
+    """Return an upper bound on the number of persons in the sums."""
     most = float(release.plan.cohort.max_records)
     counts = next((letter for letter in ("N", "T") if letter in release.sigma), None)
     if counts is None:

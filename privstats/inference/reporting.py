@@ -30,7 +30,6 @@ class Source:
 
     Attributes:
         release: the last one.
-        alpha: level of the intervals.
         assumed: assumptions, in words.
         plans: of all sessions; empty for one.
 
@@ -53,7 +52,7 @@ class Source:
 
     @property
     def foot(self) -> list[str]:
-        """The claim, all releases' guarantee, the last plan, and the assumptions."""
+        """Claim, total guarantee, last plan, and assumptions."""
         plan = self.release.plan
         return [
             f"At most {self._percent(self.alpha)} of releases report an interval that misses, if the assumptions "
@@ -79,7 +78,6 @@ class Source:
         """Return a table from these releases.
 
         Args:
-            what: its title.
             columns, rows, head, caution: as for :class:`Summary`.
             methods: the computation in words.
             notes: sentences after the claim.
@@ -186,7 +184,6 @@ class Source:
         )
 
     def _epsilon(self, privacy: Privacy) -> float:
-        """Return epsilon of all releases together; a single release has its plan's."""
         if len(self.plans) < 2:
             return privacy.epsilon
         mu = math.hypot(*(each.noise.mu for each in self.plans if each.noise is not None))
@@ -210,6 +207,6 @@ def listed(names: Sequence[str]) -> str:
 
 
 def texts_of(release: Release) -> tuple[tuple[str, str], ...]:
-    """Return a head's row on which texts count as 0 and as 1, or none."""
+    """Return a head's row on texts that count as 0 and 1."""
     levels = levels_of(release.plan.schema)
     return () if levels is None else (("texts", levels_text(levels)),)

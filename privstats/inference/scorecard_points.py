@@ -42,18 +42,14 @@ _SURE = 3.0
 
 @dataclass(frozen=True, eq=False)
 class LinearScores:
-    """Scores ``x @ coef.T + intercept`` of rows behind the public map; coef ``(C, d)``, intercept ``(C,)``."""
+    """Scores ``x @ coef.T + intercept`` of mapped rows; coef ``(C, d)``, intercept ``(C,)``."""
 
     coef: Array
     intercept: Array
 
 
 def releases_behind(head: Any, releases: Released | Sequence[Release | None]) -> list[Release]:
-    """Return the head's releases, without None and counts of cut points.
-
-    Raises:
-        ReleaseError: other releases, or public records in addition to them.
-    """
+    """Return the head's releases without counts; refuse any other."""
     several = releases if isinstance(releases, list | tuple) else [releases]
     have = [each for each in several if isinstance(each, Release)]
     provenance = getattr(head, "provenance_", None)
@@ -90,7 +86,6 @@ def under_other_noise(head: Any, releases: Sequence[Release], draws: int) -> Ite
 
     Args:
         head: built from the releases (:func:`releases_behind`).
-        releases: all of them, in order.
         draws: number of replicates.
     """
     rng = _generator(releases)
@@ -110,7 +105,7 @@ def class_sums(releases: Sequence[Release]) -> tuple[Release, int]:
 
 
 def _softmax_recipe(releases: Sequence[Release]) -> SoftmaxRounds:
-    """Return a linear softmax's recipe; another package's module may have any rule."""
+    """Return a linear softmax's recipe; refuse modules of other packages."""
     from privstats.course.recipes import SoftmaxRounds, recipe_of
 
     recipe = recipe_of(releases)
@@ -165,7 +160,7 @@ def _refined(head: Any, releases: Sequence[Release]) -> Callable[[Generator], Li
 
 @dataclass(frozen=True, eq=False)
 class _Round:
-    """A gradient round in row coordinates: its point, and its sum of ``r (x, 1)'``."""
+    """A gradient round in row coordinates."""
 
     weights: Array
     gradient: Array
@@ -179,13 +174,13 @@ class _Round:
         return cls(weights @ lengths, gradient, release.moments.k, float(release.sigma["g"]))
 
     def moved(self, whitening: softmax.SoftmaxWhitening, weights: Array, hessian: Array) -> Array:
-        """Return the sum moved to other published weights and another whitening."""
+        """Return the sum moved to other weights and whitening."""
         lengths = _to_rows(whitening)
         return np.asarray((self.gradient + (weights @ lengths - self.weights) @ hessian) @ lengths)
 
 
 def _to_rows(whitening: softmax.SoftmaxWhitening) -> Array:
-    """Return U with u(x) = U (x, 1) for a row of mean length, ``(d + 1, d + 1)``, symmetric."""
+    """Return U with u(x) = U (x, 1) at mean length, ``(d + 1, d + 1)``."""
     d = len(whitening.values)
     out = np.zeros((d + 1, d + 1))
     out[:d, :d], out[d, d] = whitening.matrix * whitening.stretch, softmax.INTERCEPT
@@ -208,7 +203,7 @@ def _at_one_length(rule: WhitenedRule, whitening: softmax.SoftmaxWhitening) -> L
 
 
 def _without_noise(evidence: ClassEvidence) -> ClassEvidence:
-    """Denoise B: noise on top of the released one would double what heads allow for."""
+    """Denoise B: fresh noise on top would double what heads allow for."""
     if evidence.B is None:
         return evidence
     spectrum = denoise_spectrum(evidence.B, evidence.noise("B"), pull=False)
@@ -216,8 +211,6 @@ def _without_noise(evidence: ClassEvidence) -> ClassEvidence:
 
 
 def _redrawn(evidence: ClassEvidence, rng: Generator) -> ClassEvidence:
-    """Return the evidence with fresh noise in every sum; symmetric blocks stay symmetric."""
-
     def noisy(letter: str, values: Array) -> Array:
         noise = _normal(values.shape, rng)
         if letter in "BS":
@@ -267,7 +260,7 @@ class Rows:
         return LinearScores(coef, scores.intercept - coef @ self.shift)
 
     def mean(self, release: Release, classes: int) -> Array:
-        """Return the mean row of cells; the shift where noise leaves no records."""
+        """Return the mean row of cells; the shift without records."""
         released = [place for place in range(classes) if place not in release.suppressed]
         n = float(release.moments.N[released].sum())
         return self.shift + (self.length * release.moments.A[released].sum(axis=0) / n if n >= 1 else 0.0)
@@ -301,7 +294,7 @@ def shares(releases: Sequence[Release], rows: Rows, mean: Array) -> list[tuple[I
 
 
 def cell_points(scores: LinearScores, cells: Cells, mean: Array) -> tuple[Array, list[Array]]:
-    """Return the base per outcome, and each column's points, ``(outcomes, cells)``."""
+    """Return bases and each column's points, ``(outcomes, cells)``."""
     coef, intercept = scores.coef, scores.intercept
     if len(coef) == 2:
         coef, intercept = coef[1:] - coef[:1], intercept[1:] - intercept[:1]

@@ -43,7 +43,6 @@ class ColumnPoints:
     """The points of one column, per cell or per step of a ramp.
 
     Attributes:
-        name: of the column.
         intervals: cells as people read them, with their steps.
         points: ``(classes, steps)``, log odds (for more than two classes, scores minus their mean); 0 is the mean
             record.
@@ -68,12 +67,12 @@ class ColumnPoints:
 
     @property
     def reported(self) -> NDArray[np.bool_]:
-        """Whether a cell is filled and all its bands exclude 0, ``(classes, cells)``."""
+        """Whether a filled cell's bands exclude 0, ``(classes, cells)``."""
         low, high = self.within(self.low, np.min), self.within(self.high, np.max)
         return ((low > 0) | (high < 0)) & self.filled
 
     def within(self, values: Array, take: Any) -> Array:
-        """Return one number per cell: ``take`` of its steps in ``values``, ``(classes, steps)``."""
+        """Return ``take`` of each cell's steps in ``values``, ``(classes, steps)``."""
         steps = self.intervals.of_steps
         return np.stack([take(values[:, steps == place], axis=1) for place in range(len(self.cells))], axis=1)
 
@@ -123,10 +122,8 @@ class Scorecard(RowTable):
     Attributes:
         outcomes: classes of the rows of ``points``.
         base: score of a record of mean points, per outcome.
-        columns: points by column.
         alpha: 1 minus the level of the bands.
         cells: declaration for reading values.
-        releases: underlying releases.
         promise: their guarantee.
         exact: whether scores are the head's own, without a common row length.
 
@@ -153,11 +150,11 @@ class Scorecard(RowTable):
 
     @property
     def noisy(self) -> bool:
-        """Whether any release carries noise, so that bands have a width."""
+        """Whether any release carries noise."""
         return noisy(self.releases)
 
     def scores(self, table: Any) -> NDArray[np.float64]:
-        """Return records' scores, ``(n, outcomes)``, from a frame or a mapping of columns."""
+        """Return records' scores, ``(n, outcomes)``."""
         places = self.cells.indices(self.cells.codes(table))
         out = np.tile(self.base, (len(places), 1))
         for j, column in enumerate(self.columns):
@@ -165,7 +162,7 @@ class Scorecard(RowTable):
         return out
 
     def predict_proba(self, table: Any) -> NDArray[np.float64]:
-        """Return class probabilities, ``(n, C)``; for two classes ``outcomes`` is the second column."""
+        """Return class probabilities, ``(n, C)``."""
         scores = self.scores(table)
         if len(self.outcomes) > 1:
             return np.asarray(softmax(scores, axis=1))
@@ -294,7 +291,7 @@ def scorecard(
 
 
 def card_summary(card: Scorecard) -> Summary:
-    """Return points per column and cell, in parentheses and without a band where a cell may be empty."""
+    """Return points by cell, in parentheses where a cell may be empty."""
     release, promise = card.releases[0], f"Privacy: {card.promise}."
     source = Source(release, card.alpha, "", tuple(each.plan for each in card.releases))
     shown = source.summary(
@@ -335,7 +332,6 @@ def _rows(card: Scorecard) -> Iterator[tuple[str, ...]]:
 
 
 def _points(column: ColumnPoints, row: int, place: int) -> tuple[str, str, str]:
-    """Return a cell's points and band; for several steps the first and last points."""
     steps = column.intervals.of_steps == place
     points = [f"{value:+.2f}" for value in column.points[row, steps]]
     text = points[0] if points[0] == points[-1] else f"{points[0]} to {points[-1]}"

@@ -50,8 +50,6 @@ class Summary:
     """A table with a head and a foot.
 
     Attributes:
-        title: one line.
-        head: names and values.
         columns: headings, that of the row names first.
         rows: one per parameter, as texts.
         foot: sentences on guarantee, claim and assumptions.
@@ -85,10 +83,7 @@ class Summary:
         return self.as_text()
 
     def as_text(self) -> str:
-        """Return plain text of 80 columns, or more for long cells.
-
-        Row names are shortened to the remaining width, at least 12, unless two would coincide.
-        """
+        """Return plain text of 80 columns, or more for long cells."""
         widths = [max(map(len, column)) for column in zip(self.columns, *self.rows, strict=True)]
         room = max(_WIDTH - sum(width + 2 for width in widths[1:]), _LEAST_NAME)
         names = {row[0] for row in self.rows}
@@ -161,16 +156,12 @@ class Summary:
         return f"{self.title}. {self.promise}" if self.promise else self.title
 
     def as_csv(self) -> str:
-        """Return comma-separated rows as shown, without thousands' commas and stars.
-
-        A name that a spreadsheet would run as a formula has an apostrophe before it.
-        """
+        """Return comma-separated rows without thousands' commas, stars or runnable formulas."""
         head = [each or ("" if place else "name") for place, each in enumerate(self._headings)]
         return csv_text([head, *([name, *map(_plain, cells)] for name, *cells in self.rows)])
 
     @property
     def _headings(self) -> tuple[str, ...]:
-        """Headings; the two around an interval each name their end."""
         named = list(self.columns)
         for place, (each, after) in enumerate(pairwise(named)):
             if each.startswith("[") and after == "]":
@@ -215,12 +206,7 @@ def _escaped(text: str) -> str:
 
 
 def require_ending(path: Path, *, methods: bool = False) -> None:
-    """Refuse a file that cannot be written, before anything is computed.
-
-    Raises:
-        ReleaseError: another ending, or .csv with methods.
-        MissingExtraError: .docx without pandoc.
-    """
+    """Refuse a file that cannot be written, before anything is computed."""
     ending = path.suffix.lower()
     if ending not in ENDINGS:
         raise ReleaseError(
@@ -282,16 +268,12 @@ class Framed(ABC):
 
     def to_frame(self) -> Any:
         """Return :meth:`to_rows` as a pandas DataFrame; :data:`~privstats.inference.FRAME_COLUMNS` explains its
-        columns.
-
-        Raises:
-            MissingExtraError: pandas is not installed.
-        """
+        columns."""
         return framed(self.to_rows())
 
 
 class RowTable(Framed):
-    """A reader's table: plain rows, and a summary for publication."""
+    """A reader's table, with rows and a summary."""
 
     @abstractmethod
     def summary(self) -> Summary:
@@ -310,7 +292,7 @@ def framed(rows: Sequence[Mapping[str, object]]) -> Any:
 
 
 def rows_by(columns: Mapping[str, Any]) -> list[dict[str, object]]:
-    """Return one mapping of Python values per row, from columns of equal length."""
+    """Return one mapping of Python values per row."""
     plain = (np.asarray(values).tolist() for values in columns.values())
     return [dict(zip(columns, row, strict=True)) for row in zip(*plain, strict=True)]
 

@@ -26,7 +26,7 @@ class Average:
     """A number in one group.
 
     Attributes:
-        records: noisy number of those who gave it.
+        records: noisy.
         mean: in the column's unit.
         variance: in the square unit.
 
@@ -110,10 +110,7 @@ def averages_summary(rows: list[dict[str, object]], release: Release, alpha: flo
 
 
 def wide_means(plan: Plan) -> list[str]:
-    """Return warnings for numbers with wide intervals, relative to the range.
-
-    Assumes full attendance, equal groups and evenly spread values.
-    """
+    """Return warnings for wide intervals of means, under full attendance, equal groups and even values."""
     schema: Any = plan.schema
     records, z, out = plan.cohort.max_records, z_of(0.05), []
     sigma = dict.fromkeys("Txq", 0.0) if plan.noise is None else plan.noise.released_sigma(plan.cohort.clients)
@@ -129,7 +126,6 @@ def wide_means(plan: Plan) -> list[str]:
 
 
 def _average(n: float, x: float, q: float, sigma: tuple[float, float, float], z: float) -> Average:
-    """Return mean and variance in units of half the range, from its middle."""
     of_n, of_x, of_q = sigma
     square = n**2 - (z * of_n) ** 2
     if n <= 0 or square <= 0:

@@ -41,10 +41,8 @@ class RisksAt(RowTable):
     """Risks up to a time in two groups, with their difference and ratio.
 
     Attributes:
-        at: the time.
         risks: by group: risk, low and high end.
         difference, ratio: second group minus, or over, the first, with ends; infinite where the first risk may be 0.
-        curves: underlying curves.
 
     Example:
         >>> months, died = ps.Bins("months", (0, 1, 2, 3)), ps.Categories("died", (0, 1))
@@ -63,7 +61,7 @@ class RisksAt(RowTable):
     curves: SurvivalCurves = field(repr=False)
 
     def to_rows(self) -> list[dict[str, object]]:
-        """Return rows for both groups, the difference and the ratio."""
+        """Return rows for groups, difference and ratio."""
         rows = [(group, "risk", *each) for group, each in self.risks.items()]
         rows += [("", "difference", *self.difference), ("", "ratio", *self.ratio)]
         names = ("group", "metric", "estimate", "conf_low", "conf_high")
@@ -124,7 +122,7 @@ def _risk(group: str, curve: SurvivalCurve, at: float) -> tuple[float, float, fl
 def contrasts(
     one: tuple[float, float, float], other: tuple[float, float, float]
 ) -> tuple[tuple[float, float, float], tuple[float, float, float]]:
-    """Return difference and ratio of two independent shares, each with its ends."""
+    """Return difference and ratio of two independent shares with ends."""
     (p, l, u), (q, k, v) = one, other  # noqa: E741  ends of the interval of p; k and v are those of q
     difference = (p - q, p - q - math.hypot(p - l, v - q), p - q + math.hypot(u - p, q - k))
     low, high = (
@@ -135,7 +133,6 @@ def contrasts(
 
 
 def _ratio_end(product: float, above: float, below: float, side: int) -> float:
-    """Return a root t of ``below t^2 - 2 product t + above``, where zero is an end of the difference p - t q."""
     inside = max(product**2 - above * below, 0.0)
     return (product + side * math.sqrt(inside)) / below if below > 0 else (math.inf if side > 0 else 0.0)
 

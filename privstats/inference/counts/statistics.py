@@ -51,7 +51,7 @@ class Chi2(NamedTuple):
 
     Attributes:
         statistic: noise-aware Pearson statistic; NaN where not reported.
-        pvalue: by the chi-squared law; 1 where not reported.
+        pvalue: chi-squared; 1 where not reported.
         dof: (rows - 1) (columns - 1).
 
     Example:
@@ -70,18 +70,13 @@ class Chi2(NamedTuple):
 
     @property
     def reported(self) -> bool:
-        """Whether the table holds enough records compared with its noise."""
+        """Whether enough records exceed the noise."""
         return not math.isnan(self.statistic)
 
 
 @dataclass(frozen=True)
 class Confusion:
-    """Agreement of predictions with labels.
-
-    Attributes:
-        accuracy: share of correct predictions.
-        recall: accuracy per label.
-        balanced_accuracy: mean recall.
+    """Agreement of predictions with labels; ``balanced_accuracy`` is the mean recall.
 
     Example:
         >>> labels = ("no", "yes")
@@ -121,7 +116,7 @@ def histogram(release: Release, *names: str, alpha: float = 0.05) -> Histogram:
 
 
 def proportions(release: Release, name: str, *, alpha: float = 0.05) -> dict[str, Interval]:
-    """Return each cell's share, with intervals for the population; Wilson's without noise.
+    """Return each cell's share with population intervals; Wilson's without noise.
 
     Example:
         >>> schema = ps.CountSchema((ps.Categories("sex", ("f", "m")),), (("sex",),))
@@ -164,7 +159,7 @@ def quantile(release: Release, name: str, q: float, *, alpha: float = 0.05) -> I
 
 
 def quantile_of(table: CountTable, q: float, z: float) -> Interval:
-    """Return the quantile of one binned variable at normal quantile z."""
+    """Return a binned variable's quantile at normal quantile z."""
     variable, known = table.variables[0], table.known()
     assert isinstance(variable, Bins)  # noqa: S101  refused before
     k, edges = len(known.counts), np.array(variable.edges)
@@ -236,7 +231,7 @@ def confusion(release: Release, label: str, predicted: str, *, alpha: float = 0.
 
 
 def confusion_of(table: CountTable, labels: tuple[str, ...], z: float) -> Confusion:
-    """Return the confusion of labels against predictions, ``(C, C)``, without missing values."""
+    """Return labels' confusion with predictions, ``(C, C)``."""
     k = len(table.counts)
     right = np.diagonal(table.counts)
     recall = {
@@ -266,7 +261,7 @@ def _balanced(table: CountTable, z: float, reported: bool) -> Interval:
 
 
 def _crossing(edges: Array, shares: Array, q: float, *, last: bool = False) -> float:
-    """Return the first point where a piecewise linear function reaches q, or the last where it is at most q."""
+    """Return the first point where the function reaches q, or the last at most q."""
     below = int(np.flatnonzero(shares <= q)[-1]) if last else int(np.flatnonzero(shares >= q)[0]) - 1
     rise = shares[below + 1] - shares[below]
     inside = (q - shares[below]) / rise if rise else 0.0
@@ -274,7 +269,7 @@ def _crossing(edges: Array, shares: Array, q: float, *, last: bool = False) -> f
 
 
 def _nonnegative(counts: Array) -> Array:
-    """Project on counts >= 0 of equal total (Duchi et al. 2008); all 0 for a negative total."""
+    """Project on counts >= 0 of equal total (Duchi et al. 2008)."""
     flat, total = counts.reshape(-1), max(float(counts.sum()), 0.0)
     ordered = -np.sort(-flat)
     excess = (np.cumsum(ordered) - total) / np.arange(1, len(flat) + 1)

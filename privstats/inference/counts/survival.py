@@ -80,7 +80,7 @@ class SurvivalCurve(RowTable):
     _z: float = field(repr=False)
 
     def restricted_mean(self, tau: float) -> Interval:
-        """Return the mean survival time up to ``tau``: the area under the curve."""
+        """Return the mean survival time up to ``tau``."""
         if not 0 < tau <= self._edges[-1]:
             raise ReleaseError(f"tau must be above 0 and at most the last edge, {self._edges[-1]:g}, got {tau!r}")
         value, error = spread(self._area(tau), self._counts.reshape(-1), self._sigma)
@@ -109,7 +109,7 @@ class SurvivalCurve(RowTable):
         return self.median().value
 
     def risk_table(self) -> tuple[Array, Array, Array]:
-        """Return the reported bins' beginnings, numbers at risk, and their noise."""
+        """Return reported bins' beginnings, numbers at risk, and their noise."""
         n_reported, bins = len(self.timeline), len(self._counts)
         return self._edges[:n_reported], self.at_risk, self._sigma * np.sqrt(2 * np.arange(bins, bins - n_reported, -1))
 
@@ -127,7 +127,7 @@ class SurvivalCurve(RowTable):
         return steps, survival, lower, upper
 
     def to_rows(self) -> list[dict[str, float]]:
-        """Return the curve's rows, from time 0, where survival is 1 by definition."""
+        """Return the curve's rows from time 0, where survival is 1."""
         return rows_of(self)
 
     def summary(self) -> Summary:
@@ -213,7 +213,6 @@ def kaplan_meier(
         times: required. ``"discrete"``: a bin is one time, those censored in it are at risk, S = prod (1 - d / r)
             (Kaplan and Meier). ``"continuous"``: a bin is a span, S = exp(-sum d / e) with person-time e = r q / -log(1
             - q), q = (d + c) / r: d events and c censored of r leave at even rates.
-        alpha: level of the intervals.
 
     A curve ends at the first bin with fewer at risk than 20 or 8 standard deviations of their noise; without noise,
     after the last record. A last bin open above is never reported: it holds everyone seen beyond it.
@@ -241,10 +240,7 @@ def kaplan_meier(
 def event_tables(
     release: Release, time: str, event: str, by: str | None, times: Times | None, *, causes: bool = False
 ) -> dict[str, CountTable]:
-    """Return a table of time against event per group, or one without a name.
-
-    ``causes`` admits further values of the event, which count as censored.
-    """
+    """Return a table of time against event per group; ``causes`` admits further, censored events."""
     checked_times(times)
     table = count_table(release, *((by,) if by is not None else ()), time, event).known()
     clock, outcome = table.variables[-2:]
@@ -274,7 +270,7 @@ def checked_times(times: Times | None) -> Times:
 
 
 def at_risk_in(counts: Array) -> Array:
-    """Return records at risk when bins begin, from counts ``(..., k, m)`` of censored and events."""
+    """Return records at risk when bins begin, from counts ``(..., k, m)``."""
     return np.flip(np.cumsum(np.flip(counts.sum(axis=-1), axis=-1), axis=-1), axis=-1)
 
 
@@ -302,7 +298,7 @@ def _survival(flat: Array, times: Times) -> Array:
 
 
 def reported_bins(table: CountTable) -> int:
-    """Return the number of reported bins; a bin open above has no end and is excluded."""
+    """Return the number of reported bins, without an open last one."""
     clock, bins = table.variables[0], len(table.counts)
     assert isinstance(clock, Bins)  # noqa: S101  refused before
     at_risk = at_risk_in(table.counts)[: bins - (clock.open in ("above", "both"))]
@@ -352,14 +348,14 @@ def _inverted(table: CountTable, times: Times, n_bins: int, z: float) -> Array:
 
 
 def worth_of(table: CountTable, times: Times, n_bins: int) -> Array:
-    """Return Greenwood's effective number of persons per reported bin, at hazards shrunk to their mean."""
+    """Return Greenwood's effective persons per bin, at hazards shrunk to their mean."""
     exposure = np.maximum(exposure_in(table.counts, times)[:n_bins], 1.0)
     hazards = shrunk_hazards(table.counts[:n_bins, 1], exposure, table.sigma) if n_bins else exposure
     return np.asarray(np.expm1(np.cumsum(hazards)) / np.cumsum(np.expm1(hazards) / exposure))
 
 
 def ends_of_share(share: Array, n: Array, noise: Array, z: float) -> tuple[Array, Array]:
-    """Return the ends of every p with ``abs(share - p) <= z sqrt(p (1 - p) / n + noise^2)``, within 0..1."""
+    """Return the range of p with ``abs(share - p) <= z sqrt(p (1 - p) / n + noise^2)``."""
     k = z * z / n
     root = np.sqrt(np.maximum(k * k + 4 * k * share * (1 - share) + 4 * (1 + k) * (z * noise) ** 2, 0.0))
     low, high = ((2 * share + k + sign * root) / (2 * (1 + k)) for sign in (-1, 1))
@@ -367,7 +363,7 @@ def ends_of_share(share: Array, n: Array, noise: Array, z: float) -> tuple[Array
 
 
 def _log_log(values: Array, errors: Array, z: float) -> Array:
-    """Return S^exp(+- z se / (S log S)), and S itself at 0 or 1."""
+    """Return S^exp(+- z se / (S log S))."""
     inner = (values > 0) & (values < 1)
     safe = np.where(inner, values, 0.5)
     margin = z * errors / (safe * np.log(safe))
@@ -376,7 +372,7 @@ def _log_log(values: Array, errors: Array, z: float) -> Array:
 
 
 def rows_of(curve: SurvivalCurve) -> list[dict[str, float]]:
-    """Return a curve by time, from time 0, where survival is 1 by definition; a bin of time 0 comes second."""
+    """Return a curve by time from 0, where survival is 1; a bin of time 0 comes second."""
     known = (curve.timeline, curve.at_risk, curve.events, curve.survival_function_, *curve.confidence_interval_.T)
     at_risk = float(curve.at_risk[0]) if len(curve.at_risk) else math.nan
     rows = [(0.0, at_risk, 0.0, 1.0, 1.0, 1.0), *zip(*known, strict=True)]
@@ -391,7 +387,7 @@ def curve_source(curves: Mapping[str, SurvivalCurve]) -> Source:
 
 
 def curve_summary(curves: Mapping[str, SurvivalCurve]) -> Summary:
-    """Return the survival curves as a table, one row per group and time."""
+    """Return the survival curves as a table."""
     rows = []
     for group, curve in curves.items():
         for row in rows_of(curve):

@@ -31,7 +31,6 @@ class Interval(NamedTuple):
     """An estimate and its interval.
 
     Attributes:
-        value: the estimate.
         low, high: the full range where not reported.
         reported: whether noise permits a bounded interval.
 
@@ -51,13 +50,7 @@ class Interval(NamedTuple):
 
 @dataclass(frozen=True)
 class CountTable:
-    """Noisy counts of some variables crossed.
-
-    Attributes:
-        variables: in the order of the axes.
-        counts: float64, one axis per variable.
-        sigma: noise standard deviation per cell.
-    """
+    """Noisy counts of some variables crossed, one axis per variable, with noise ``sigma`` per cell."""
 
     variables: tuple[Variable, ...]
     counts: Array
@@ -78,11 +71,7 @@ class CountTable:
 
 
 def count_table(release: Release, *names: str) -> CountTable:
-    """Return the named variables' counts, from the smallest released table that holds all of them.
-
-    Raises:
-        ReleaseError: no count tables, or no table holds all names.
-    """
+    """Return the named variables' counts, from the smallest released table that holds all of them."""
     kind = type(require_records(release).plan.schema).__name__
     refusal = f"this reader takes count tables, and the release measures a {kind}; measure a CountSchema"
     schema = narrowed(release.plan.schema, CountSchema, ReleaseError(refusal))
@@ -143,7 +132,6 @@ def ratio(part: float, whole: float, cells: tuple[int, int], sigma: float, z: fl
         part, whole: noisy counts C and N.
         cells: numbers a of cells summed in C and b of further cells in N.
         sigma: noise standard deviation of a cell.
-        z: normal quantile.
     """
     a, b = cells
     noise = (z * sigma) ** 2
@@ -172,6 +160,6 @@ def spread(function: Callable[[Array], Array], counts: Array, sigma: float) -> t
 
 
 def gradients(function: Callable[[Array], Array], counts: Array) -> Array:
-    """Return an analytic function's derivatives, ``(k, m)``, by complex step (Squire and Trapp 1998)."""
+    """Return exact derivatives, ``(k, m)``, by complex step (Squire and Trapp 1998)."""
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.imag(function(counts + 1j * _STEP * np.eye(len(counts)))) / _STEP

@@ -45,7 +45,7 @@ class LogRank(NamedTuple):
 
     @property
     def reported(self) -> bool:
-        """Whether noise permits reading the number at risk in any bin."""
+        """Whether noise permits a test."""
         return not math.isnan(self.test_statistic)
 
 
@@ -99,8 +99,7 @@ def logrank_test(
 def _groups(
     release: Release, time: str, event: str, by: str, times: Times | None, strata: str | None, needs: str
 ) -> tuple[Array, float, int]:
-    """Return counts ``(2, strata, bins, values of the event)``, a cell's noise, and the number of bins reported in all
-    strata of both groups."""
+    """Return counts ``(2, strata, bins, events)``, a cell's noise, and the number of bins reported in all strata."""
     tables = list(event_tables(release, time, event, by, times, causes=True).values())
     if len(tables) != 2:
         raise ReleaseError(f"{by!r} has {len(tables)} groups, and {needs} compares two; release such a table")
@@ -114,7 +113,7 @@ def _groups(
 
 
 def _hypergeometric(counts: Array, at_risk: Array) -> float:
-    """Return the variance of U at discrete times, given the bins' margins."""
+    """Return U's variance at discrete times, given the margins."""
     r, d = at_risk.sum(axis=0), counts[..., 1].sum(axis=0)
     share, several = at_risk[0] / r, r > 1
     return float(np.where(several, d * share * (1 - share) * (r - d) / np.where(several, r - 1, 1.0), 0.0).sum())
@@ -162,7 +161,7 @@ class Proportionality(NamedTuple):
 
     @property
     def reported(self) -> bool:
-        """Whether noise permits reading both groups' events in at least two bins."""
+        """Whether noise permits a test."""
         return not math.isnan(self.test_statistic)
 
 

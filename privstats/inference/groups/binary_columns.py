@@ -49,7 +49,7 @@ class BinaryColumn:
     shift: float
 
     def require_zeros_and_ones(self, name: str, reported: NDArray[np.bool_]) -> None:
-        """Raise ``ReleaseError`` where noise does not explain that sum x^2 differs from sum x."""
+        """Refuse sums where noise does not explain that sum x^2 differs from sum x."""
         per, once = 2 * self.shift + self.scale, self.shift * (self.shift + self.scale)
         apart = np.abs(self.D - per * self.A + once * self.N)
         noise = math.hypot(self.sigma["D"], per * self.sigma["A"], once * self.sigma["N"])
@@ -87,7 +87,7 @@ class BinaryColumn:
         return np.where(reported, low, 0.0), np.where(reported, high, 1.0)
 
     def pvalue(self) -> float:
-        """Return the two-sided p-value of equal shares by the score test; without noise the chi-squared test."""
+        """Return the two-sided score test's p-value of equal shares; without noise the chi-squared test's."""
         pooled = float(np.clip(self.ones.sum() / self.N.sum(), 0.0, 1.0))
         noise = (self.sigma["A"] ** 2 + (self.shift + pooled * self.scale) ** 2 * self.sigma["N"] ** 2) / self.scale**2
         variance = float((pooled * (1 - pooled) / self.N + noise / self.N**2).sum())
@@ -115,7 +115,7 @@ class BinaryColumn:
         return value, value - margin, value + margin
 
     def _standardised(self, entries: Array) -> Array:
-        """Return the difference from both groups' records and sums, ``(..., 4)``; analytic, for its derivatives."""
+        """Return the difference from records and sums, ``(..., 4)``; analytic, for its derivatives."""
         N, A = entries[..., :2], entries[..., 2:]
         shares = (A - self.shift * N) / self.scale / N
         variance = (shares * (1 - shares)).sum(axis=-1, keepdims=True) / 2

@@ -84,7 +84,7 @@ class GroupMeans(RowTable):
     levels: tuple[str, ...]
 
     def to_rows(self) -> list[dict[str, object]]:
-        """Return one row per column and group, tests in the first group's; NaN where not reported."""
+        """Return one row per column and group; tests are in the first group's."""
         return rows_of(self)
 
     def summary(self) -> Summary:
@@ -144,7 +144,6 @@ def table_one(
         by: for count tables the variable of the groups; else None.
         columns: columns, or crossed variables, in order; None: all.
         binary: class sums' columns declared to hold 0 and 1 alone; contradicting sums are refused.
-        alpha: level of the intervals.
 
     Raises:
         ReleaseError: another kind of release, no D, no or uncrossed ``by``, or an unknown column.
@@ -247,7 +246,6 @@ def _class_schema(release: Release) -> ClassSchema:
 
 
 def _differences(N: Array, A: Array, D: Array, release: Release, alpha: float) -> Array:
-    """Return two groups' standardised differences and ends, ``(columns, 3)``; NaN where not reported."""
     columns = A.shape[1]
     entries = np.stack([np.broadcast_to(N[:, None], A.shape), A, D]).transpose(2, 0, 1).reshape(columns, 6)
     sigma = reckoned_sigma(release)
@@ -260,17 +258,14 @@ def _differences(N: Array, A: Array, D: Array, release: Release, alpha: float) -
 
 
 def _sampling(variances: Array, means: Array, safe: Array, sigma: Mapping[str, float]) -> tuple[Array, Array]:
-    """Return v / (N - 1), with v at least tau, and (tau / (N - 1))^2 / 2; tau is v's noise, to first order."""
+    """Return v / (N - 1), v at least its noise tau, and (tau / (N - 1))^2 / 2."""
     square = sigma["D"] ** 2 + (2 * means * sigma["A"]) ** 2 + np.square((means**2 - variances) * sigma["N"])
     tau = np.sqrt(square) / safe
     return np.maximum(variances, tau) / (safe - 1), np.square(tau / (safe - 1)) / 2
 
 
 def _degrees(sampling: Array, noise: Array, left: Array, unsure: Array) -> Array:
-    """Return each mean's degrees of freedom (Satterthwaite).
-
-    The means' noise has infinitely many, because its level is known. A constant, exact column has its records' degrees.
-    """
+    """Return Satterthwaite's degrees of freedom; the means' noise has infinitely many, because its level is known."""
     variance = sampling + noise
     share = np.divide(sampling**2 / left + unsure, variance**2, out=1 / left + 0 * variance, where=variance > 0)
     return np.asarray(1 / np.maximum(share, 1e-12))
@@ -286,7 +281,7 @@ def _welch(means: Array, sampling: Array, noise: Array, counts: Array, unsure: A
 
 
 def rows_of(means: GroupMeans) -> list[dict[str, Any]]:
-    """Return one row per column and group, tests in the first group's row."""
+    """Return one row per column and group; tests are in the first group's."""
     return [_row(means, j, i) for j in range(len(means.columns)) for i in range(len(means.groups))]
 
 
@@ -303,7 +298,7 @@ def _row(means: GroupMeans, j: int, i: int) -> dict[str, Any]:
 
 
 def means_summary(means: GroupMeans) -> Summary:
-    """Return means by group, one row per column and group."""
+    """Return means by group for publication."""
     rows = []
     for row in rows_of(means):
         first, compared = row["group"] == means.groups[0], ("", "")

@@ -39,7 +39,6 @@ class Shares:
     """Numbers and shares of one variable's cells, by group.
 
     Attributes:
-        cells: names.
         counts: noisy, ``(groups, cells)``.
         shares: within its group, by group and cell.
         pvalue: chi-squared; NaN where not reported.
@@ -73,9 +72,7 @@ class GroupShares(RowTable):
 
     Attributes:
         by: variable of the groups.
-        groups: its cells.
         records: noisy, ``(groups,)``.
-        variables: by name.
 
     Example:
         >>> sex, arm = ps.Categories("sex", ("f", "m")), ps.Categories("arm", ("a", "b"))
@@ -99,7 +96,7 @@ class GroupShares(RowTable):
         return any(share.reported for each in self.variables.values() for group in each.shares for share in group)
 
     def to_rows(self) -> list[dict[str, object]]:
-        """Return one row per variable, cell and group; NaN where not reported."""
+        """Return one row per variable, cell and group."""
         return [
             {
                 "variable": name,
@@ -153,7 +150,6 @@ def group_shares(
         release: of a ``CountSchema``.
         by: the variable of the groups.
         columns: variables in order; None: all crossed with ``by``.
-        alpha: level of the intervals.
 
     Raises:
         ReleaseError: no count tables, no ``by``, or no table crosses it with a requested variable.
@@ -181,7 +177,7 @@ def group_shares(
 
 
 def chosen_names(known: Sequence[str], chosen: Sequence[str] | None, what: str) -> list[str]:
-    """Return the requested names in order, or all; raise ``ReleaseError`` for an unknown or repeated one."""
+    """Return the requested names in order, or all; refuse unknown or repeated ones."""
     if chosen is None:
         return list(known)
     wanted = [chosen] if isinstance(chosen, str) else list(chosen)
@@ -207,7 +203,7 @@ def _shares(release: Release, by: str, name: str, alpha: float, z: float) -> Sha
 
 
 def _pvalue(release: Release, by: str, name: str) -> float:
-    """Return the chi-squared p-value; NaN where not reported, or without noise a cell is empty in every group."""
+    """Return the chi-squared p-value; NaN where hidden, or for a cell empty in every group."""
     try:
         test = chi2_contingency(release, by, name)
     except ReleaseError:
@@ -216,7 +212,7 @@ def _pvalue(release: Release, by: str, name: str) -> float:
 
 
 def proportion_row(share: Interval) -> dict[str, object]:
-    """Return a share and its interval as plain values; NaN where not reported."""
+    """Return a share and its interval as plain values."""
     value = share.value if share.reported else math.nan
     return {"proportion": value, "conf_low": share.low, "conf_high": share.high, "told": share.reported}
 
@@ -268,8 +264,6 @@ def category_difference(counts: Array, sigma: float, alpha: float, z: float) -> 
     Args:
         counts: both groups', ``(2, cells)``, noisy.
         sigma: noise standard deviation per cell.
-        alpha: level.
-        z: its two-sided normal quantile.
 
     Returns:
         The difference; not reported where noise could hide a group, or a cell in both groups.
@@ -295,7 +289,7 @@ def category_difference(counts: Array, sigma: float, alpha: float, z: float) -> 
 
 
 def _shares_apart(counts: Array, records: Array) -> tuple[Array, Array, Array]:
-    """Return both groups' shares ``(2, cells)``; their difference and mean covariance without the first cell."""
+    """Return both groups' shares; their difference and mean covariance without the first cell."""
     shares = counts / records[:, None]
     one, other = (np.diag(each[1:]) - np.outer(each[1:], each[1:]) for each in shares)
     return shares, shares[0, 1:] - shares[1, 1:], (one + other) / 2
@@ -307,7 +301,7 @@ def _length(counts: Array, records: Array) -> float:
 
 
 def _length_and_errors(counts: Array, records: Array) -> tuple[float, Array] | None:
-    """Return the length of v and its derivatives by count, ``(cells - 1, 2 cells)``; None where S is indefinite."""
+    """Return v's length and its derivatives by count; None where S is indefinite."""
     shares, apart, covariance = _shares_apart(counts, records)
     try:
         root = np.linalg.cholesky(covariance)

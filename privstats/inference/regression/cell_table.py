@@ -36,8 +36,6 @@ class CellTable(RowTable):
         error, noise_error: in total, and from noise alone.
         low, high: infinite where not reported.
         pvalue: two-sided, for no difference; NaN for a reference.
-        reported: whether the interval is bounded.
-        alpha: 1 minus the confidence level.
         level: of a record in all reference cells.
 
     Example:
@@ -66,11 +64,7 @@ class CellTable(RowTable):
     regression: Regression
 
     def summary(self, *, exponentiate: bool = False) -> Summary:
-        """Return the table for publication; ``exponentiate`` yields ratios.
-
-        Raises:
-            ReleaseError: ratios of a linear model.
-        """
+        """Return the table for publication; ``exponentiate`` yields ratios."""
         return cells_as_ratios(self) if exponentiate else cells_summary(self)
 
     def to_frame(self, *, exponentiate: bool = False) -> Any:
@@ -121,7 +115,7 @@ def _beside(reference: NDArray[np.bool], values: Array, otherwise: float) -> Arr
 
 
 def _level(fit: Regression, blocks: Sequence[tuple[ColumnCells, int]]) -> Array:
-    """Return the row for a record in these reference cells: ``const`` belongs to the design's own."""
+    """Return the row of a record in these references: ``const`` is the design's own."""
     row = np.zeros(len(fit.names))
     row[0] = 1.0
     for column, first in blocks:

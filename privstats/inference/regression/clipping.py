@@ -62,7 +62,7 @@ def share_beyond(mean: float, square: float, bound: float) -> float:
 
 
 def _moments(mean: float, size: float) -> tuple[float, float, float]:
-    """Return mean and mean square of N(mean, size^2) clipped to -1..1, and the share beyond."""
+    """Return clipped N(mean, size^2)'s mean and mean square, and the share beyond."""
     a, b = (-1 - mean) / size, (1 - mean) / size
     below, above, inside = float(ndtr(a)), float(ndtr(-b)), float(ndtr(b) - ndtr(a))
     at_a, at_b = (math.exp(-min(each * each, 1_400.0) / 2) / math.sqrt(2 * math.pi) for each in (a, b))
@@ -90,10 +90,7 @@ class Saturation(NamedTuple):
 
 
 def saturation_of(schema: RidgeSchema, release: Release, sums: LinearSums) -> Saturation | None:
-    """Return the saturation from noisy sums.
-
-    None without an intercept, or for several targets, which share one energy.
-    """
+    """Return the saturation; None without intercept or for several targets, which share one energy."""
     if schema.targets > 1 or not sums.intercept:
         return None
     beyond = share_beyond(sums.mean, sums.equations.q / sums.records, schema.target_bound)
@@ -102,7 +99,7 @@ def saturation_of(schema: RidgeSchema, release: Release, sums: LinearSums) -> Sa
 
 
 def hides(saturation: Saturation | None, unclipped: bool) -> bool:
-    """Return whether too many targets may be clipped to report any coefficient."""
+    """Return whether too many targets may be clipped."""
     return saturation is not None and not unclipped and saturation.targets > _MOST
 
 
@@ -122,11 +119,7 @@ def clip_note(saturation: Saturation | None, unclipped: bool) -> str:
 
 @dataclass(frozen=True)
 class Hidden:
-    """Errors of a regression that reports no coefficient.
-
-    Attributes:
-        errors: computed from the sums, for standard errors.
-    """
+    """Errors of a regression that reports no coefficient."""
 
     errors: Errors
 

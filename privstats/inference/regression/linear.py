@@ -146,7 +146,6 @@ def explained(sums: LinearSums) -> float | None:
 
 
 def _one_variance(reason: str) -> list[str]:
-    """Return a warning where one residual variance is assumed only for lack of folds."""
     if reason != _FEW_FOLDS:
         return []
     return [
@@ -169,7 +168,7 @@ def _notes(
 
 
 def design_notes(schema: Schema, sums: LinearSums, errors: Errors) -> list[str]:
-    """Return warnings about a coarse grid, collinearity, or a Gram matrix lost in noise."""
+    """Return warnings about a coarse grid, collinearity or noise."""
     equations, notes = sums.equations, list[str]()
     if sums.records * schema.scale**-2 / 12 * float(np.abs(np.diag(equations.inverse)).max()) > _COARSE:
         notes.append(f"the grid is coarse beside a column's spread: raise grid_bits from {schema.grid_bits}")
@@ -192,7 +191,6 @@ class PartErrors:
 
     Attributes:
         inversion: of the total sums, with F - 1 degrees.
-        parts: sums by part.
     """
 
     inversion: Inversion
@@ -210,7 +208,7 @@ class PartErrors:
 
     @cached_property
     def error(self) -> Array:
-        """Standard error, ``(m,)``; infinite where the sums without some part do not determine it."""
+        """Standard error, ``(m,)``; infinite where a part's removal leaves it undetermined."""
         F = len(self.parts.G)
         if not self._positive:
             return np.full(len(self.estimate), np.inf)
@@ -229,7 +227,7 @@ class PartErrors:
             return np.where(step == 0, 0.0, step / self.error)
 
     def pvalues(self, null: Array | float = 0.0) -> Array:
-        """Return two-sided p-values, never below the level at which the parameter is reported."""
+        """Return two-sided p-values, at least the level that reports the parameter."""
         least = self.inversion.least_level() if self._positive else np.ones(len(self.estimate))
         return np.maximum(two_sided(np.abs(self.statistics(null)), self.inversion.degrees), least)
 
@@ -248,7 +246,7 @@ class PartErrors:
         return PartErrors(self.inversion.combined(rows), self.parts)
 
     def joint_pvalue(self) -> float:
-        """Return the p-value of "all parameters are 0", with one residual variance."""
+        """Return the p-value of "all parameters are 0", with one variance."""
         return self.inversion.joint_pvalue()
 
     @cached_property
@@ -262,7 +260,7 @@ class PartErrors:
 
 
 def uneven(parts: Parts) -> bool:
-    """Return whether parts differ in size more than a hash of distinct records explains."""
+    """Return whether parts differ more than a hash of distinct records explains."""
     F = len(parts.records)
     expected = parts.records.sum() / F
     spread = np.square(parts.records - expected).sum() / (expected + parts.records_sigma**2)

@@ -60,7 +60,7 @@ class Reml:
 
     @cached_property
     def criterion(self) -> Array:
-        """Minus twice the profiled restricted log-likelihood, up to a constant; infinite where undefined."""
+        """Minus twice the profiled restricted log-likelihood, up to a constant."""
         p = self.T.shape[1] - 1
         out = np.full(len(LEVELS), np.inf)
         for place, T in enumerate(self.T):
@@ -80,7 +80,7 @@ class Reml:
 
     @cached_property
     def _log_sites(self) -> Array:
-        """sum log(1 + n_k / lambda), by trapezoids in log lambda, 0 at the last level."""
+        """sum log(1 + n_k / lambda), by trapezoids in log lambda."""
         slope = self.T[:, -2, -2] / self.constant**2 / LEVELS  # minus the derivative in log lambda
         steps = (slope[1:] + slope[:-1]) / 2 * np.diff(np.log(LEVELS))
         return np.append(np.cumsum(steps[::-1])[::-1], 0.0)
@@ -106,7 +106,7 @@ class MixedErrors:
     Attributes:
         estimate: ``(m,)``.
         covariance: ``(m, m)``.
-        degrees: of freedom per parameter, ``(m,)``; 0 where not reported.
+        degrees: of freedom, ``(m,)``; 0 where not reported.
     """
 
     estimate: Array
@@ -144,7 +144,7 @@ class MixedErrors:
         return self.estimate - margin, self.estimate + margin
 
     def combined(self, rows: Array) -> MixedErrors:
-        """Return the errors of linear combinations, each with its parameters' minimum degrees of freedom."""
+        """Return errors of linear combinations, with minimum degrees of freedom."""
         degrees = np.where(rows != 0, self.degrees, np.inf).min(axis=1)
         return MixedErrors(rows @ self.estimate, rows @ self.covariance @ rows.T, degrees)
 

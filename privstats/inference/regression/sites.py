@@ -220,7 +220,7 @@ def _mixed_sums(
 
 
 def sites_schema(release: object) -> SitesSchema:
-    """Return a release's schema; raise ``ReleaseError`` unless it holds sums of full records within sites."""
+    """Return a release's schema; refuse other sums than those within sites."""
     schema = require_records(release).plan.schema
     refusal = ReleaseError(
         f"this reader takes sums within sites, and the release measures a {type(schema).__name__}; measure a "
@@ -248,7 +248,7 @@ def require_no_pull(schema: SitesSchema) -> None:
 
 
 def _mixed_errors(sums: LinearSums, reml: Reml, place: int, sites: int) -> MixedErrors:
-    """Return estimates at a level, their covariance, and degrees of freedom within or between sites."""
+    """Return estimates and covariance, with degrees within or between sites."""
     equations = sums.equations
     moving = reml.moving(sums.contrasts, place) > _BETWEEN
     moving[0] = True
@@ -259,10 +259,7 @@ def _mixed_errors(sums: LinearSums, reml: Reml, place: int, sites: int) -> Mixed
 
 
 def _fixed_sums(release: Release, columns: Sequence[str | int] | None) -> LinearSums:
-    """Return the regression without the sites' dummies, groups of sites as parts.
-
-    A site that sent nothing counts too, which costs a degree of freedom.
-    """
+    """Return the sums without sites' dummies; a silent site still costs a degree of freedom."""
     schema = sites_schema(release)
     require_no_pull(schema)
     names = column_names(schema, schema.features - 1)
@@ -285,7 +282,7 @@ def _fixed_sums(release: Release, columns: Sequence[str | int] | None) -> Linear
 
 @dataclass(frozen=True, eq=False)
 class _Blocks:
-    """G ``(F, p, p)``, h ``(F, p)`` and q of the groups, in the target's units."""
+    """G ``(F, p, p)``, h ``(F, p)`` and q of the groups."""
 
     G: Array
     h: Array

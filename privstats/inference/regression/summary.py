@@ -40,7 +40,7 @@ def summarise(table: Regression, alpha: float) -> Summary:
 
 
 def source_of(table: Regression, alpha: float, more: str = "") -> Source:
-    """Return the basis of a regression's table; ``more`` is a further assumption."""
+    """Return the basis of a regression's table."""
     assumed = f"{table.assumed},{more} independent records, negligible clipping, honest clients"
     return Source(table.release, alpha, assumed, (*table.counts, *(table.release.plan,) * table.rounds))
 
@@ -92,7 +92,7 @@ def _by_column(
 
 
 def head_of(table: Regression) -> tuple[tuple[str, str], ...]:
-    """Return a regression's records and measures, the standard errors last."""
+    """Return a regression's records and measures."""
     noisy = " (noisy)" if table.release.plan.noise is not None else ""
     records = () if table.nobs is None else (("records", f"{table.nobs:,.0f}{noisy}"),)
     linear = (
@@ -118,7 +118,7 @@ def _cells(
 
 
 def ratio_of(model: str) -> str | None:
-    """Return the name of ``exp`` of a coefficient; None where coefficients are not logarithms."""
+    """Return the name of a coefficient's ``exp``, or None."""
     return _RATIOS.get(model)
 
 
@@ -138,7 +138,7 @@ def _exp(numbers: Any) -> Array:
 
 
 def ratios_summary(table: Regression, alpha: float) -> Summary:
-    """Return a regression's ratios at one level, without the constant; errors are of logarithms."""
+    """Return a regression's ratios; errors are of logarithms."""
     name = _named(table.model)
     return source_of(table, alpha).summary(
         f"{table.model}: {name}s",
@@ -176,7 +176,7 @@ def _ratio_cells(
 
 
 def cells_as_ratios(table: CellTable) -> Summary:
-    """Return the cells' ratios to their reference cell, one row per cell."""
+    """Return the cells' ratios to their reference."""
     fit, name = table.regression, _named(table.regression.model)
     values = (table.estimate, table.low, table.high, table.error, table.noise_error, table.pvalue)
     against = f"{name} of a cell against its column's reference cell, other columns equal"
@@ -192,10 +192,7 @@ def cells_as_ratios(table: CellTable) -> Summary:
 
 
 def with_ratios(rows: Sequence[Mapping[str, object]], model: str) -> list[dict[str, object]]:
-    """Return rows with ``ratio_low``, ``ratio_high`` and the ratio, without the constant.
-
-    An unreported row has NaN and the interval 0 to infinity.
-    """
+    """Return rows with ratios, without the constant; NaN and 0 to infinity where hidden."""
     ratios = {_named(model).replace(" ", "_"): "estimate", "ratio_low": "conf_low", "ratio_high": "conf_high"}
     return [
         {**row, **{name: float(_exp(row[log])) for name, log in ratios.items()}}

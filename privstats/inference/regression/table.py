@@ -43,7 +43,6 @@ class Regression(RowTable):
         saturation_: estimated clipping, or None.
         cov_type: ``"nonrobust"``, ``"folds"``, ``"groups"`` or ``"REML"``; ``cov_reason`` explains the choice.
         notes: warnings.
-        release: underlying release.
         columns: number released, without the constant.
         errors: computes intervals and tests.
         model, assumed: model and assumptions, in words.
@@ -80,10 +79,7 @@ class Regression(RowTable):
 
     @property
     def params(self) -> Array:
-        """Estimates per unit of the original columns; NaN where not reported at alpha = .05.
-
-        ``errors.estimate`` holds hidden ones too, for computations.
-        """
+        """Estimates per original unit; NaN where hidden at .05 (``errors.estimate`` has all)."""
         return self._shown(_ALPHA)
 
     @property
@@ -103,7 +99,7 @@ class Regression(RowTable):
 
     @property
     def tvalues(self) -> Array:
-        """Test statistics of "the parameter is 0": the score over its standard deviation there."""
+        """Test statistics of "the parameter is 0"."""
         return self.errors.statistics()
 
     @property
@@ -130,10 +126,7 @@ class Regression(RowTable):
         return np.stack(self.errors.interval(alpha, sampling=about == "population"), axis=1)
 
     def pvalues_adjusted(self, method: Literal["holm"] = "holm") -> Array:
-        """Return p-values adjusted by Holm (1979) for all parameters, ``(m,)``; the intercept's is NaN.
-
-        The chance that any true null is rejected stays below alpha.
-        """
+        """Return Holm's (1979) p-values over all parameters, ``(m,)``; NaN for the intercept."""
         if method != "holm":
             raise ReleaseError(f"method must be 'holm', got {method!r}")
         slopes = slice(int(self.names[0] == "const"), None)
@@ -147,7 +140,6 @@ class Regression(RowTable):
         Args:
             contrast: ``(m,)``, in the order of ``names``.
             value: the combination under the null.
-            alpha: level of the interval.
         """
         require_level(alpha)
         rows = self._combined(np.atleast_2d(np.asarray(contrast, dtype=np.float64)), 1)
@@ -171,7 +163,6 @@ class Regression(RowTable):
 
         Args:
             reference: by column; by default the first with more records than noise could show.
-            alpha: level of the intervals.
 
         Raises:
             ReleaseError: not a regression on :class:`~privstats.Cells`, or an unknown column or cell.
@@ -192,8 +183,7 @@ class Regression(RowTable):
     def summary(self, alpha: float = _ALPHA, *, exponentiate: bool = False) -> Summary:
         """Return the table for publication.
 
-        ``exponentiate`` replaces coefficients by odds or rate ratios, without the constant; a linear model has none
-        (``ReleaseError``).
+        ``exponentiate`` shows odds or rate ratios; a linear model has none (``ReleaseError``).
         """
         require_level(alpha)
         return ratios_summary(self, alpha) if exponentiate else summarise(self, alpha)
@@ -203,10 +193,7 @@ class Regression(RowTable):
         return framed(self.to_rows(alpha, exponentiate=exponentiate))
 
     def to_rows(self, alpha: float = _ALPHA, *, exponentiate: bool = False) -> list[dict[str, object]]:
-        """Return one row per parameter.
-
-        ``exponentiate`` adds ratios such as ``odds_ratio``, ``ratio_low`` and ``ratio_high``, and drops the constant.
-        """
+        """Return one row per parameter; ``exponentiate`` adds ratios, such as ``odds_ratio``."""
         low, high = self.conf_int(alpha).T
         columns: dict[str, Any] = {"term": self.names, "estimate": self._shown(alpha), "std_error": self.bse}
         columns |= {"noise_std_error": self.noise_bse, "statistic": self.tvalues, "p_value": self.pvalues}
@@ -224,13 +211,7 @@ class Regression(RowTable):
 
 @formerly(told="reported")
 class ContrastTest(NamedTuple):
-    """One linear combination of parameters.
-
-    Attributes:
-        value: NaN where not reported.
-        low, high: infinite where not reported.
-        reported: whether the interval is bounded.
-        pvalue: two-sided.
+    """One linear combination of parameters; NaN and infinite ends where not reported.
 
     Example:
         >>> X = np.random.default_rng(0).uniform(-1, 1, (200, 2))

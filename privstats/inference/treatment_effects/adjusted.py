@@ -50,7 +50,7 @@ class AdjustedMean:
 
 
 def has_adjusted_means(schema: EffectSchema) -> bool:
-    """Return whether a plan's sums hold adjusted means: one probability, no missing outcomes, no ratio."""
+    """Return whether sums hold adjusted means: one probability, no missing outcomes, no ratio."""
     return isinstance(schema.probability, float) and not schema.missing and schema.measure != "ratio"
 
 
@@ -85,7 +85,6 @@ class Standardisation:
         return np.asarray(self.sums.constant * total / total[-1])
 
     def _apart(self, arm: int) -> Array:
-        """Return the mean row of all records minus the arm's mean row."""
         G = self.sums.G[arm]
         return np.asarray(self._all - self.sums.constant * G[:, -1] / G[-1, -1])
 
@@ -97,16 +96,13 @@ class Standardisation:
         return np.array([plain[arm] + float(self._apart(arm) @ self.lines[arm]) for arm in (0, 1)])
 
     def explained(self, arm: int) -> float:
-        """Return the outcome variance explained by an arm's line; negative if worse than the mean."""
+        """Return an arm's explained variance; negative if worse than the mean."""
         G, h, line, n = self.sums.G[arm], self.sums.h[arm], self.lines[arm], self.sums.records[arm]
         plain = float(h[-1]) / self.sums.constant / n
         return float(2 * line @ h - line @ G @ line) / n - plain**2
 
     def noise(self, weights: tuple[float, float]) -> float:
-        """Return the noise variance of a weighted sum of both means, to first order.
-
-        The derivative includes the lines, which follow from the same noisy sums.
-        """
+        """Return a weighted sum's noise variance, to first order, lines' noise included."""
         G_slopes, of_h = [np.zeros_like(each) for each in self.sums.G], 0.0
         for arm, weight in enumerate(weights):
             own, shared, slope_h = self._slopes(arm)
@@ -118,7 +114,7 @@ class Standardisation:
         return self.sigma_h**2 * of_h + self.sigma_G**2 * squares
 
     def _slopes(self, arm: int) -> tuple[Array, Array, Array]:
-        """Return one mean's derivatives by its own G, by either arm's G through the mean row, and by its h."""
+        """Return one mean's derivatives by its G, by either G through the mean row, and by its h."""
         G, h, line, c = self.sums.G[arm], self.sums.h[arm], self.lines[arm], self.sums.constant
         apart, one, N = self._apart(arm), np.eye(len(line))[-1], float(G[-1, -1])
         values, vectors = np.linalg.eigh(G)
@@ -145,8 +141,7 @@ def adjusted_means(
         both: outcome session's sums and lines.
         half: half the outcome range.
         effect: with its noise error; None where the last session summed other records.
-        squares: maximum sum of squares about the outcomes' mean; None: the range's limit.
-        alpha: level.
+        squares: maximum sum of squares about the outcomes' mean, or None.
     """
     numbers = np.array(both.sums.records)
     share = float(numbers[0] ** 2 / (numbers**2).sum())

@@ -51,9 +51,8 @@ class ArmTable(RowTable):
     """Outcomes by arm, followed by the effects.
 
     Attributes:
-        arms: both arms per outcome, the treated first.
-        effects: effects in all records, by outcome.
-        alpha: level of the intervals.
+        arms: both per outcome, the treated first.
+        effects: in all records, by outcome.
         left_out: excluded records by arm; empty where not counted.
 
     Example:
@@ -163,7 +162,7 @@ def _ends(found: ArmOutcome | AdjustedMean) -> tuple[str, ...]:
 
 
 def by_arm(rows: EffectRows, read: CourseSums, alpha: float) -> ArmTable:
-    """Return both arms' outcomes in all records, and the effects."""
+    """Return both arms' outcomes, and the effects."""
     effects = tuple(each for each in rows if not each.subgroup)
     pairs = [arm_outcomes(read, place, alpha) for place in range(read.schema.outcomes)]
     arms = tuple(

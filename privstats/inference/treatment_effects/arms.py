@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Total:
-    """A noisy number of records or events, with its noise standard deviation."""
+    """A noisy number, with its noise standard deviation."""
 
     value: float
     error: float
@@ -74,7 +74,7 @@ def together(several: Sequence[Total]) -> Total:
 
 
 def excluded_records(read: CourseSums) -> tuple[LeftOut, ...]:
-    """Return the excluded records by arm, unknown arms last; empty where the plan does not count them."""
+    """Return the excluded records by arm, unknown arms last, if counted."""
     if not read.schema.left_out:
         return ()
     counts, sigma = np.maximum(np.rint(read.last.moments.O), 0.0), float(reckoned_sigma(read.last).get("O", 0.0))
@@ -139,8 +139,7 @@ def interval_of_mean(
         h, n: sum of outcomes about the middle, and records.
         middle, half: the range's middle and half width.
         sigma_h, sigma_n: noise of the released (uncentred) sum and of n.
-        squares: bound on squares about the outcomes' mean; None: the range's limit.
-        alpha: level.
+        squares: bound on squares about the outcomes' mean, or None.
     """
     z2 = quantile(alpha, math.inf) ** 2
     wide, flat = max(n, 0.0) * half**2, math.inf if squares is None else squares
@@ -154,7 +153,6 @@ def interval_of_mean(
 
 
 def _accepted(square: float, cross: float, rest: float, n: float) -> tuple[float, float]:
-    """Return the roots of ``square m^2 - 2 cross m + rest``; infinite where they bound nothing."""
     inside = cross**2 - square * rest
     if n <= 0 or square <= 0 or inside < 0:
         return -math.inf, math.inf
@@ -162,7 +160,7 @@ def _accepted(square: float, cross: float, rest: float, n: float) -> tuple[float
 
 
 def split_of(read: CourseSums) -> tuple[Total, Total] | None:
-    """Return each arm's records, which add up to all; None without outcome lines, or where noise hides them."""
+    """Return each arm's records, which add up to all, or None."""
     if read.assigned is None:
         return None
     every, numbers = InfluenceSums.of(read.last), np.maximum(read.assigned.records, 0.0)
@@ -176,7 +174,7 @@ def split_of(read: CourseSums) -> tuple[Total, Total] | None:
 
 
 def is_binary(schema: EffectSchema, place: int) -> bool:
-    """Return whether an outcome is two texts or spans 0 to 1."""
+    """Return whether an outcome is 0 or 1."""
     levels = levels_of(schema)
     if levels is not None and levels.outcomes:
         return isinstance(levels.outcomes[place], Categories)
@@ -184,7 +182,7 @@ def is_binary(schema: EffectSchema, place: int) -> bool:
 
 
 def arm_names(schema: EffectSchema) -> tuple[str, str]:
-    """Return the names of the treated and of the others."""
+    """Return the treated's and the others' names."""
     levels, last = levels_of(schema), schema.transform[-1]
     arm = schema.feature_names[last.column] if schema.feature_names and isinstance(last, ByArm) else ""
     texts = None if levels is None else levels.of(arm)
@@ -192,7 +190,7 @@ def arm_names(schema: EffectSchema) -> tuple[str, str]:
 
 
 def arm_outcomes(read: CourseSums, place: int, alpha: float) -> tuple[ArmOutcome, ArmOutcome]:
-    """Return both arms of one outcome in all records, the treated first."""
+    """Return one outcome's arms, the treated first."""
     schema, split = read.schema, analysed(read)
     if read.arms is None or split is None:
         raise ReleaseError(
@@ -242,7 +240,7 @@ def with_adjusted(
 
 
 def analysed(read: CourseSums) -> tuple[Total, Total] | None:
-    """Return each arm's records with an outcome; without missing ones they add up to all."""
+    """Return each arm's records with an outcome."""
     if not read.schema.missing:
         return split_of(read)
     if read.arms is None:
@@ -253,7 +251,7 @@ def analysed(read: CourseSums) -> tuple[Total, Total] | None:
 
 
 def _squares(read: CourseSums, totals: Sequence[tuple[float, float]]) -> float | None:
-    """Return both arms' squares about their means; None where several outcomes share one sum."""
+    """Return squares about both arms' means; None where outcomes share one sum."""
     schema, outcome = read.schema, read.present[-2]
     if schema.outcomes > 1:
         return None

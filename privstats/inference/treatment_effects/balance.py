@@ -31,7 +31,6 @@ class Balance(Framed):
     """Columns of the treated compared with those of the others; arrays have one entry per column.
 
     Attributes:
-        columns: names.
         means: treated and others, ``(m, 2)``, in column units; NaN where not reported.
         difference: (treated - others) / sqrt of the mean of both variances.
         low, high: intervals about *these* records, from noise alone; infinite where not reported.
@@ -67,7 +66,7 @@ class Balance(Framed):
 
 
 def balance_of(sums: ArmSums, schema: Any, alpha: float) -> Balance:
-    """Return both arms' balance from the outcome session's sums, by the delta method under their noise."""
+    """Return both arms' balance, by the delta method under the sums' noise."""
     arms, width = _Arms.of(sums), len(sums.h[0]) - 1
     sigma_n, sigma_1 = sums.sigma_G / sums.constant**2, sums.sigma_G / (np.sqrt(2) * abs(sums.constant))
     reported = arms.clear & bool((arms.n > np.maximum(_SURE * sigma_n, 1.0)).all())
@@ -147,13 +146,8 @@ def weighted_balance(sums: ArmSums, weighted: WeightedSums, alpha: float) -> Arr
 
 
 def standardised_differences(entries: Array, deviations: Array, reported: NDArray[np.bool_]) -> tuple[Array, Array]:
-    """Return the columns' differences and their noise standard errors; NaN and infinite where not reported.
-
-    Args:
-        entries: per column, as for :func:`standardised`, ``(m, 6)``.
-        deviations: noise of the six.
-        reported: ``(m,)``.
-    """
+    """Return columns' differences and noise errors, from entries as for :func:`standardised`; NaN and infinite where
+    hidden."""
     values, errors = np.full(len(entries), np.nan), np.full(len(entries), np.inf)
     for place in np.flatnonzero(reported):
         slopes = gradients(standardised, entries[place])[:, 0]
@@ -163,7 +157,7 @@ def standardised_differences(entries: Array, deviations: Array, reported: NDArra
 
 
 def standardised(entries: Array) -> Array:
-    """Return the difference from both arms' records, sums and sums of squares, ``(..., 6)``."""
+    """Return the difference from records, sums and sums of squares, ``(..., 6)``."""
     n, first, second = (entries[..., place : place + 2] for place in (0, 2, 4))
     means = first / n
     spread = (second / n - means**2).sum(axis=-1, keepdims=True) / 2
@@ -171,7 +165,7 @@ def standardised(entries: Array) -> Array:
 
 
 def _units(schema: Any, width: int) -> tuple[Array, Array]:
-    """Return scale and shift of every column but the arm: u = scale x + shift."""
+    """Return the columns' scale and shift: u = scale x + shift."""
     arm = schema.transform[-1].column
     scale, shift = map_columns(schema.transform[:-1], width + 1)
     return np.delete(scale, arm), np.delete(shift, arm)
@@ -184,7 +178,7 @@ def _names(schema: Any, width: int) -> tuple[str, ...]:
 
 
 def balance_summary(table: EffectTable, alpha: float) -> Summary:
-    """Return the balance of an effect's arms, one row per column."""
+    """Return an effect's balance for publication."""
     balance = table.balance(alpha)
     after = [] if balance.weighted is None else list(balance.weighted.T)
     numbers = zip(*balance.means.T, balance.difference, balance.low, balance.high, *after, strict=True)

@@ -101,12 +101,12 @@ class Heterogeneity:
         return max(0.0, 1 - (self.groups - 1) / self.q) if self.q > 0 else 0.0
 
     def pooled_int(self, alpha: float = 0.05) -> Array:
-        """Return the common effect's interval, ``(2,)``, valid under equal effects."""
+        """Return the common effect's interval, ``(2,)``."""
         reach = quantile(alpha, self.pooled_degrees) * self.pooled_bse
         return np.array([self.pooled - reach, self.pooled + reach])
 
     def mean_int(self, alpha: float = 0.05) -> Array:
-        """Return the interval of the mean effect at other sites like these, ``(2,)``."""
+        """Return the mean effect's interval at similar sites, ``(2,)``."""
         reach = quantile(alpha, self.mean_degrees) * self.mean_bse
         return np.array([self.mean - reach, self.mean + reach])
 
@@ -154,13 +154,13 @@ def heterogeneity_of(sums: GroupSums, sites: int) -> Heterogeneity:
 
 
 def _welch(q: float, groups: int, lost: float) -> tuple[float, float]:
-    """Return Welch's statistic from Cochran's Q, and the second degrees of freedom of its F law."""
+    """Return Welch's statistic and second degrees of freedom."""
     statistic = q / (groups - 1) / (1 + 2 * (groups - 2) / (groups**2 - 1) * lost)
     return statistic, (groups**2 - 1) / (3 * lost)
 
 
 def _between(q: float, raised: float, second: float, w: Array) -> float:
-    """Return DerSimonian and Laird's variance between groups; negative where Q is below ``raised`` and chance."""
+    """Return DerSimonian and Laird's variance between groups."""
     excess = second / (second - 2) if second > 2 else 1.0
     return float((q - (len(w) - 1) * raised * excess) / (w.sum() - (w**2).sum() / w.sum()))
 
@@ -180,7 +180,7 @@ def _variances(sums: GroupSums, estimates: Array) -> tuple[Array, Array]:
 
 
 def heterogeneity_sentence(table: EffectTable, alpha: float) -> str:
-    """Return a sentence on Q, I2 and the spread of sites, or on why noise hides them."""
+    """Return a sentence on Q, I2 and the spread of sites."""
     try:
         between = table.heterogeneity()
     except ReleaseError as error:

@@ -50,7 +50,7 @@ class InfluenceSums:
 
     @classmethod
     def of(cls, release: Release, place: int = 0, blocks: Sequence[int] | None = None) -> InfluenceSums:
-        """Build the sums of the outcome at index ``place`` over some blocks; None: all."""
+        """Build an outcome's sums over some blocks; None: all."""
         moments, letter = release.moments, INFLUENCES[place]
         chosen = slice(None) if blocks is None else list(blocks)
         n = np.reshape(moments.N, -1)[chosen]
@@ -68,9 +68,8 @@ class CourseSums:
     """Releases of one course, checked to belong together.
 
     Attributes:
-        schema: last session's.
-        present: releases of sessions with a sum, in order.
-        lines: published lines per outcome.
+        present: with a sum, in order.
+        lines: published, per outcome.
     """
 
     schema: EffectSchema
@@ -84,20 +83,20 @@ class CourseSums:
 
     @cached_property
     def arms(self) -> tuple[ArmSums, ...] | None:
-        """Outcome session's sums by arm, per outcome; None without the lines."""
+        """Outcome session's sums by arm, per outcome, or None."""
         if len(self.present) < 2:
             return None
         return tuple(arm_sums(self.schema, self.present[-2], place) for place in range(self.schema.outcomes))
 
     @cached_property
     def assigned(self) -> ArmSums | None:
-        """All records' sums by arm, including missing outcomes; None without the lines."""
+        """All records' sums by arm, missing outcomes included, or None."""
         if self.schema.missing:
             return assigned_sums(self.schema, self.present[0])
         return None if self.arms is None else self.arms[0]
 
     def nuisances(self, place: int) -> Nuisances | None:
-        """Return the variance that the propensity and an outcome's lines may add; None without a propensity."""
+        """Return the variance that propensity and lines may add, or None."""
         if not self.schema.fits_propensity or self.arms is None or self.assigned is None:
             return None
         rounds, outcome = self.present[:-2], self.present[-2]
@@ -136,7 +135,7 @@ def _schema(last: Release) -> EffectSchema:
 
 
 def _lines(schema: EffectSchema, present: Sequence[Release]) -> tuple[Values, ...]:
-    """Return the last session's published lines, checked against the releases before it."""
+    """Return the published lines, checked against earlier releases."""
     before, last = present[:-1], present[-1]
     if not schema.fits_propensity and len(before) > 1:
         raise ReleaseError(f"a trial's course has two sessions, got {len(present)} releases; give those of one course")
@@ -155,7 +154,7 @@ def _lines(schema: EffectSchema, present: Sequence[Release]) -> tuple[Values, ..
 
 
 def weighted_sums(last: Release) -> WeightedSums | None:
-    """Return columns weighted for their arms; None where balance was not released."""
+    """Return columns weighted for their arms, if released."""
     schema = narrowed(last.plan.schema, EffectSchema, ReleaseError("this release measures no effect"))
     if not schema.balance:
         return None
@@ -172,7 +171,7 @@ def weighted_sums(last: Release) -> WeightedSums | None:
 
 
 def groups_of(read: CourseSums, place: int = 0, nuisance: float = 0.0) -> GroupSums:
-    """Return one outcome's sums by groups of sites; ``nuisance`` is the variance that all groups share."""
+    """Return sums by groups of sites; ``nuisance`` is their common variance."""
     schema, line = read.schema, read.lines[place]
     blocks = [InfluenceSums.of(read.last, place, [block]) for block in range(schema.blocks)]
     C, unit, one = schema.unit(line), schema.largest_weight, blocks[0]
@@ -211,7 +210,6 @@ def ratio_of(
 
 
 def _ratio_of_means(schema: EffectSchema, sums: InfluenceSums, line: Values, *, fitted: bool) -> RatioOfMeans:
-    """Return the ratio; each part's second moment is at least its own noise."""
     C, D, n = schema.unit(line), schema.largest_weight, max(sums.n, 1.0)
     degrees = max(n - (3 * schema.width if fitted else 1), 1.0)
     S, W = C * sums.t, D * sums.W
@@ -234,7 +232,7 @@ def _ratio_of_means(schema: EffectSchema, sums: InfluenceSums, line: Values, *, 
 
 
 def difference_of(schema: EffectSchema, sums: InfluenceSums, *, fitted: bool) -> RatioOfSums:
-    """Return the difference of both means from a ratio's sums at a guess of 1, where S sums psi_1 - psi_0."""
+    """Return the means' difference from a ratio's sums at a guess of 1."""
     width = 2 * schema.half
     C, n = width * ratio_cap(*schema.least_chances, 1.0), max(sums.n, 1.0)
     degrees, S = max(n - (3 * schema.width if fitted else 1), 1.0), C * sums.t
@@ -246,6 +244,6 @@ def difference_of(schema: EffectSchema, sums: InfluenceSums, *, fitted: bool) ->
 
 
 def _second_moment(schema: EffectSchema, sums: InfluenceSums, C: float) -> float:
-    """Return the influences' second moment in squared outcome units, about their mean where weights are 0 or 1."""
+    """Return the influences' second moment, about their mean where weights are 0 or 1."""
     second = C**2 * (sums.n - sums.s)
     return second if schema.estimand == "overlap" else second - (C * sums.t) ** 2 / max(sums.W, 1.0)

@@ -40,7 +40,7 @@ class Nuisances:
     clear: float
 
     def of(self, records: float) -> float:
-        """Return the variance scaled to the records of another session."""
+        """Return the variance scaled to another session's records."""
         return self.variance * (records / self.records) ** 2 if self.records > 0 else np.inf
 
     def of_any_part(self, records: float) -> float:
@@ -56,8 +56,7 @@ def nuisances_of(
     published: Sequence[Values],
     place: int = 0,
 ) -> Nuisances:
-    """Compute the nuisances from the propensity's ``rounds`` and the outcome session, for the outcome at index
-    ``place``."""
+    """Compute the nuisances from the propensity's rounds and the outcome session."""
     d, own, records = schema.width, sums[place], max(sum(sums[place].records), 1.0)
     information = np.asarray(rounds[-1].moments.H)
     smallest = float(np.linalg.eigvalsh((information + information.T) / 2)[0])
@@ -83,11 +82,9 @@ def nuisances_of_missing(
     last round's information in that arm, over the arm's probability and the trim.
 
     Args:
-        schema: the course's.
         rounds: the propensity's releases.
         outcome: the outcome lines' release.
         sums: of records with an outcome, about the range's middle.
-        line: published lines.
         records: noisy number of all records.
     """
     d, last, chance = schema.width, rounds[-1], schema.least_chances
@@ -141,10 +138,7 @@ def _noise(sigma_G: float, sigma_h: float, b: Array) -> Array:
 def _residual_variance(
     schema: EffectSchema, outcome: Release, sums: Sequence[ArmSums], lines: Sequence[tuple[Array, Array]]
 ) -> float:
-    """Return the outcomes' variance about both lines, at most B^2 and at least the noise in the sum of squares.
-
-    For several outcomes it is their sum, an upper bound for each one.
-    """
+    """Return outcomes' variance about both lines, from its noise to B^2; for several outcomes their sum."""
     middle, (first, *_) = schema.middle, sums
     records = max(sum(first.records), 1.0)
     squares = float(outcome.moments.q)

@@ -66,7 +66,7 @@ class RatioOfSums:
         return math.isfinite(self.interval(alpha)[0])
 
     def pvalue(self, null: float = 0.0) -> float:
-        """Return the two-sided p-value: below alpha exactly where the interval is bounded and excludes ``null``."""
+        """Return the p-value: below alpha exactly where the interval is bounded and excludes ``null``."""
         if self.W <= 0:
             return 1.0
         t = null - self.offset
@@ -148,7 +148,7 @@ class RatioOfMeans:
         return math.isfinite(self.interval(alpha)[1])
 
     def pvalue(self, null: float = 1.0) -> float:
-        """Return the two-sided p-value: below alpha only where the interval is bounded and excludes ``null``."""
+        """Return the p-value: below alpha only where the interval is bounded and excludes ``null``."""
         if self.W <= 0:
             return 1.0
         t = null - self.offset

@@ -30,7 +30,6 @@ class EffectRows(RowTable):
     Undeclared rows are exploratory.
 
     Attributes:
-        tables: one per row.
         course: the releases' course, or None.
 
     Example:
@@ -121,17 +120,17 @@ class EffectRows(RowTable):
         return by_arm(self, self._read, alpha)
 
     def conf_int(self, alpha: float = 0.05) -> Array:
-        """Return the intervals' ends, ``(rows, 2)``; -inf and inf where not reported."""
+        """Return intervals, ``(rows, 2)``; -inf and inf where hidden."""
         return np.stack([table.conf_int(alpha) for table in self.tables])
 
     def summary(self, alpha: float = 0.05) -> Summary:
-        """Return the table for publication; undeclared rows are marked exploratory."""
+        """Return the table for publication."""
         from privstats.inference.treatment_effects.summary import effects_summary
 
         return effects_summary(self, alpha)
 
     def to_rows(self, alpha: float = 0.05) -> list[dict[str, object]]:
-        """Return each row's numbers by name; NaN where not reported."""
+        """Return each row's numbers by name."""
         named = [
             {"outcome": table.name, "subgroup": table.subgroup, **table.to_rows(alpha)[0]} for table in self.tables
         ]

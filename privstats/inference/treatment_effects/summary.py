@@ -49,7 +49,7 @@ def effect_summary(table: EffectTable, alpha: float) -> Summary:
 
 
 def effects_summary(rows: EffectRows, alpha: float) -> Summary:
-    """Return the table of several effects; facts about all records are the first row's."""
+    """Return the table of several effects."""
     plain = _summary(list(rows.named.items()), rows.tables[0], alpha, _preregistered(rows))
     if rows.analysis is None:
         return replace(plain, foot=(*plain.foot, "Nothing was declared before the first session: all is exploratory."))
@@ -149,7 +149,7 @@ def _assumed(table: EffectTable) -> str:
 
 
 def caution_of(table: EffectTable) -> str:
-    """Return the untestable assumption; empty for a trial without missing outcomes."""
+    """Return the untestable assumption, if any."""
     if table.design != "trial":
         return _CONFOUNDING
     return _AT_RANDOM if table.missing else ""
@@ -221,7 +221,7 @@ def _head(table: EffectTable) -> tuple[tuple[str, str], ...]:
 
 
 def records_phrase(table: EffectTable) -> str:
-    """Return the number of records and its noise standard deviation."""
+    """Return the number of records and its noise."""
     sigma = InfluenceSums.of(table.release).sigma_n
     return f"{table.nobs:,.0f} (noisy, standard error {sigma:,.1f})" if sigma else f"{table.nobs:,.0f}"
 

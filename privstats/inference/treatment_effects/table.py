@@ -113,7 +113,7 @@ class EffectTable(RowTable):
 
     @property
     def estimate(self) -> float:
-        """The effect in outcome units (a risk difference for a 0/1 outcome), or a ratio."""
+        """The effect in outcome units (0/1: a risk difference), or a ratio."""
         return self.ratio.estimate
 
     @property
@@ -138,21 +138,18 @@ class EffectTable(RowTable):
 
     @property
     def pvalue(self) -> float:
-        """Two-sided p-value of a difference of 0 or a ratio of 1; 1 where hidden at every level."""
+        """Two-sided p-value of a difference of 0 or a ratio of 1."""
         return 1.0 if self.hidden else self.ratio.pvalue()
 
     def conf_int(self, alpha: float = 0.05) -> Array:
-        """Return the interval's ends, ``(2,)``; -inf and inf where not reported."""
+        """Return the interval's ends, ``(2,)``; -inf and inf where hidden."""
         require_level(alpha)
         return np.array(self.ratio.interval(alpha) if not self.hidden else (-math.inf, math.inf))
 
     @property
     def mean_weight(self) -> float | None:
-        """W over the records; None without a propensity.
-
-        For ``"ate"`` the population's share of records, for ``"att"`` its treated share, for ``"overlap"`` the mean
-        weight.
-        """
+        """W over the records: ``"ate"`` the population's share, ``"att"`` its treated share, ``"overlap"`` the mean
+        weight; or None."""
         return None if self.trim is None else self.ratio.W / self.nobs
 
     @property
@@ -192,7 +189,7 @@ class EffectTable(RowTable):
         return balance_summary(self, alpha)
 
     def heterogeneity(self) -> Heterogeneity:
-        """Return whether effects differ between groups of sites, and the effect at similar sites.
+        """Return whether effects differ between groups of sites, and the mean effect.
 
         Raises:
             ReleaseError: no groups of sites, or noise hides a group's records.
@@ -215,14 +212,14 @@ class EffectTable(RowTable):
         return framed(self.to_rows(alpha))
 
     def to_rows(self, alpha: float = 0.05) -> list[dict[str, object]]:
-        """Return the effect's numbers by name; NaN where not reported."""
+        """Return the effect's numbers by name."""
         why, (low, high) = self.why_at(alpha), self.conf_int(alpha)
         shown = {"estimate": self.estimate, "std_error": self.bse, "noise_std_error": self.noise_bse}
         row = {"estimand": self.estimand, **{name: math.nan if why else value for name, value in shown.items()}}
         return [{**row, "p_value": self.pvalue, "conf_low": float(low), "conf_high": float(high), "told": not why}]
 
     def why_at(self, alpha: float) -> str:
-        """Return why the effect is hidden at this level, or an empty text."""
+        """Return why this level hides the effect, or an empty text."""
         if self.hidden or self.ratio.reported(alpha):
             return self.hidden
         return "noise hides how many records there are: take more records, or a larger epsilon"
@@ -273,7 +270,7 @@ def question(
     blocks: Sequence[int] | None = None,
     declared: str = "exploratory",
 ) -> EffectTable:
-    """Return the effect on the outcome at index ``place``, in all records or a subgroup's blocks."""
+    """Return one outcome's effect, in all records or a subgroup's blocks."""
     schema, line, nuisances = read.schema, read.lines[place], read.nuisances(place)
     sums = InfluenceSums.of(read.last, place, blocks)
     arms = read.assigned if schema.missing or read.arms is None else read.arms[place]
@@ -320,7 +317,6 @@ def _stated(schema: EffectSchema, place: int) -> dict[str, Any]:
 
 
 def _of_nuisances(found: Nuisances | None, read: CourseSums, place: int, blocks: Sequence[int] | None) -> float:
-    """Return the variance that nuisances may add, for a subgroup the maximum over any part of the records."""
     if found is None:
         return 0.0
     every = InfluenceSums.of(read.last, place).n
@@ -328,7 +324,7 @@ def _of_nuisances(found: Nuisances | None, read: CourseSums, place: int, blocks:
 
 
 def _misassigned(schema: EffectSchema, arms: ArmSums | None) -> str:
-    """Return why a trial's arms do not fit its probability; a control coded as 2, for example, is in no sum."""
+    """Return why a trial's arms do not fit its probability."""
     if schema.probability is None or arms is None:
         return ""
     (treated, others), chances = arms.records, schema.probabilities
