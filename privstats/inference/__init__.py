@@ -1,12 +1,9 @@
 """Publishable tables from a release: estimates with intervals and p-values that stay valid under its noise.
 
-Everything here is post-processing of a :class:`~privstats.Release` and costs no privacy. One claim holds throughout:
-**at most a fraction alpha of releases report an interval that misses**, under a table's assumptions. ``alpha`` is 1
-minus the confidence level. A parameter is *not reported* where noise makes its interval unbounded: the interval is
-(-inf, inf), tables show no estimate, and its ``reported`` is False.
-
-Rooms and files hold one kind of table each; ``inversion`` computes intervals, ``summary`` and ``reporting`` write
-tables.
+Everything is post-processing of a :class:`~privstats.Release` and costs no privacy. One claim holds throughout: **at
+most a fraction alpha of releases report an interval that misses**, under a table's assumptions. A parameter is *not
+reported* where noise makes its interval unbounded: the interval is (-inf, inf), tables show no estimate, and its
+``reported`` is False.
 """
 
 from typing import TYPE_CHECKING

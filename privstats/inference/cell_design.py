@@ -1,7 +1,7 @@
 """Design a regression on declared columns from contrasts of cells.
 
-A row of :class:`~privstats.Cells` has a block per column, so only cell differences matter. In orthonormal directions V
-of these and the constant, V'GV carries noise of G's law.
+Only cell differences matter in rows of :class:`~privstats.Cells`. In orthonormal directions V of these and the
+constant, V'GV carries noise of G's law.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ class ColumnCells(NamedTuple):
     """One column's cells in a table of contrasts.
 
     Attributes:
-        cells: names, missing values last.
-        reference: index of the reference cell.
+        cells: missing values last.
+        reference: index.
         places: parameter per cell; -1 for the reference.
-        empty: whether noise explains the count, ``(cells,)``.
+        empty: whether noise explains the count.
     """
 
     name: str
@@ -57,11 +57,11 @@ class CellDesign:
     """Parameters of declared columns: the reference record's level, and each cell's contrast.
 
     Attributes:
-        rows: from row weights to parameters, level first, ``(m, d)``.
-        basis: orthonormal directions of row differences, ``(d, p)``.
+        rows: weights to parameters, level first, ``(m, d)``.
+        basis: orthonormal row differences, ``(d, p)``.
         lost: unread directions of empty cells, ``(p,)``.
-        columns: the columns read.
-        cells: number of all declared contrasts.
+        columns: read ones.
+        cells: number of declared contrasts.
     """
 
     rows: Array
@@ -141,16 +141,10 @@ def declared_cells(schema: Schema) -> Cells | None:
 
 
 def design_of(cells: Cells, schema: Schema, G: Array, sigma: float, chosen: Sequence[int]) -> CellDesign:
-    """Return the design of some columns, from sums of products of rows.
+    """Return the design of the ``chosen`` columns, from sums G of products of rows.
 
     **Each cell is compared with its column's first cell that holds records.** A cell with a count within 3 standard
     deviations of its noise counts as empty: its contrasts are not reported, and its noise stays out of all others.
-
-    Args:
-        schema: the rows' grid.
-        G: ``(d, d)``, symmetric, the constant last.
-        sigma: noise on G's diagonal; 1 / sqrt 2 of it elsewhere.
-        chosen: indices of the columns read.
     """
     width, blocks = schema.features, [_read(cells, j, schema) for j in range(len(cells.columns))]
     constant = float(_on_grid(np.array([_constant(schema)]), schema)[0])
@@ -174,12 +168,11 @@ def design_of(cells: Cells, schema: Schema, G: Array, sigma: float, chosen: Sequ
 
 @dataclass(frozen=True, eq=False)
 class _Block:
-    """One column's cells on the grid.
+    """One column's cells on the grid; a ramp has several steps per interval.
 
     Attributes:
         steps: table cells' entries, ``(s, entries)``.
-        of_steps: interval of each step.
-        means: mean step per interval (a ramp has several).
+        means: mean step per interval.
         plain: entries constant over an interval.
     """
 
@@ -191,7 +184,7 @@ class _Block:
     plain: NDArray[np.bool_]
 
     def holds(self, sums: Array, total: float, sigma: float, constant: float) -> NDArray[np.bool_]:
-        """Return which intervals hold more records than noise explains; counts solve as many equations as intervals."""
+        """Return which intervals hold more records than noise explains."""
         solve = np.linalg.pinv(np.vstack([self.means[:, self.plain].T, np.ones(len(self.names))]))
         counts = solve @ np.append(sums[self.plain], total)
         noise = sigma * np.hypot(np.linalg.norm(solve[:, :-1], axis=1) / math.sqrt(2), solve[:, -1] / constant)
@@ -244,11 +237,11 @@ def _span(rows: Array, size: float) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class Intervals:
-    """One column's cells as people read them: a ramp has several steps between two cuts.
+    """One column's cells as people read them.
 
     Attributes:
         names: missing values last.
-        of_steps: interval of each table cell, ``(cells,)``.
+        of_steps: interval per table cell.
     """
 
     names: tuple[str, ...]

@@ -1,8 +1,4 @@
-"""Test whether each column's hazard ratio changes with time, from the last round and its sums over the early bins.
-
-Subtracting the early sums at equal weights leaves the late ones. The score test is of the column after the split, 0
-before it.
-"""
+"""Test whether each column's hazard ratio changes with time, by sums over early and late bins."""
 
 from __future__ import annotations
 
@@ -35,10 +31,10 @@ class ColumnProportionality:
 
     Attributes:
         split: time between early and late.
-        change: log of the late ratio over the early one, per original unit, ``(m,)``; NaN where not reported.
+        change: log of the late ratio over the early one, per original unit; NaN where not reported.
         std_err: of ``change`` under no change, noise included.
-        test_statistic: squared score over its variance, ``(m,)``; NaN where not reported.
-        p_value: chi-squared with one degree, ``(m,)``; 1 where not reported.
+        test_statistic: squared score over its variance; NaN where not reported.
+        p_value: chi-squared with one degree; 1 where not reported.
 
     Example:
         >>> from privstats import randomness
@@ -88,12 +84,12 @@ class ColumnProportionality:
 
 
 class _Sums(NamedTuple):
-    """Sums at common weights, in real units: by column, and by each stratum's bin at the constant 1.
+    """Sums at common weights, in real units.
 
     Attributes:
         early_score, late_score: sum of r x, ``(p,)``.
         early_xx, late_xx: sum of v x x', ``(p, p)``.
-        r, v, early: by bin, ``(b,)``.
+        r, v, early: by stratum and bin, ``(b,)``.
         vx: ``(p, b)``.
     """
 
@@ -122,19 +118,13 @@ class _Noise(NamedTuple):
 def column_proportionality(
     last: Release, check: Release, errors: LastStep, names: Sequence[str], scale: Array
 ) -> ColumnProportionality:
-    """Return the tests of all columns.
+    """Return the tests of all columns, from the last round and the ``check`` over early bins at equal weights.
 
     u is the columns' score minus the bins' column means times the bins' scores, I its information (E early, L late, I
     their sum). The score of a change is ``s = I_E I^-1 u_L - I_L I^-1 u_E``. Its variance is ``I_L I^-1 I_E`` plus the
     noise's, by the delta method at the Newton step b = I^-1 (u_E + u_L). Noise in the weights adds ``2 tr(I^-1 cov)``,
     with ``cov`` the noise along them. The p-value includes a next step's possible change as the score's largest bias
     (:func:`~privstats.inference.last_step`).
-
-    Args:
-        last: the last round's release.
-        check: the release over the early bins, at equal weights.
-        errors: the solved last round.
-        scale: transformed units per original unit, ``(p,)``.
     """
     schema, own = (narrowed(each.plan.schema, HazardSchema, ReleaseError(_NO_ROUND)) for each in (last, check))
     sums, noise = _sums_of(last, check, schema, own.periods)
@@ -159,7 +149,7 @@ def column_proportionality(
 
 
 class _Scored(NamedTuple):
-    """The score of a change of every column; arrays ``(p,)``.
+    """The score of a change of every column.
 
     Attributes:
         information: variances by chance alone.

@@ -1,4 +1,4 @@
-"""Read normal equations for linear inference from a release, and the contrasts to raw units."""
+"""Read normal equations and contrasts for linear inference from a release."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ _NOISE_ROOM = 4
 
 @dataclass(frozen=True)
 class Parts:
-    """Sums of disjoint parts of the records, for errors without a variance model.
+    """Sums of disjoint parts of the records.
 
     Attributes:
         G, h: ``(F, p, p)`` and ``(F, p)``.
         records: noisy, ``(F,)``; NaN where not released.
-        records_sigma: noise standard deviation of each.
+        records_sigma: noise of each.
     """
 
     G: Array
@@ -45,11 +45,12 @@ class LinearSums:
     """The sums of one regression.
 
     Attributes:
+        equations: in transformed units.
         names: any intercept first.
         contrasts: ``(m, p)``: raw parameters from the solution.
         records: possibly noisy.
         mean: of the target; 0 without an intercept.
-        columns: number released (or of their contrasts), without the constant.
+        columns: number released, without the constant.
         parts: fold sums, or None.
         cells: design of declared columns, or None.
     """
@@ -72,14 +73,7 @@ class LinearSums:
 def linear_sums(
     release: Release, columns: Sequence[str | int] | None, target: int | None, records: int | None
 ) -> LinearSums:
-    """Read the sums of a linear regression from a release of a ``RidgeSchema``.
-
-    Args:
-        release: with or without noise.
-        columns: names or numbers, or None for all.
-        target: index, where the release has several.
-        records: public number, needed without a constant column.
-    """
+    """Read the sums of a linear regression from a release of a ``RidgeSchema``; arguments as for ``ols``."""
     schema = ridge_schema(release)
     evidence = release_gram(release, records)
     target = _target(schema, target)

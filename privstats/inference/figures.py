@@ -1,7 +1,6 @@
 """Draw survival curves, a head's score and scorecards; needs the ``report`` extra (matplotlib).
 
-Every plot returns the matplotlib figure, 4.2 inches wide to be legible on a phone; ``path`` saves it as svg, png or
-pdf.
+Every plot returns the matplotlib figure, 4.2 inches wide for phones; ``path`` saves it as svg, png or pdf.
 """
 
 from __future__ import annotations
@@ -72,10 +71,10 @@ def plot_survival(
     """Draw Kaplan-Meier curves with their bands, and the numbers at risk below.
 
     Args:
-        curves: from :func:`kaplan_meier`, one or one per group.
+        curves: from :func:`kaplan_meier`.
         path: svg, png or pdf file, if any.
         xlabel: the unit of time.
-        note: text for an empty corner, such as a hazard ratio.
+        note: text for an empty corner.
 
     Raises:
         ReleaseError: no curve is reported, or another file format.
@@ -129,10 +128,6 @@ def plot_score(score: HeadScore, path: str | Path | None = None) -> Any:
 
     ROC curves need a table by class, calibration needs probabilities. Intervals include noise and sampling, one by one:
     about ``100 alpha`` of 100 drawn miss. A hidden cell is grey.
-
-    Args:
-        score: from :func:`head_score`.
-        path: svg, png or pdf file, if any.
 
     Raises:
         ReleaseError: noise hides the number of records, or another file format.
@@ -242,14 +237,9 @@ def _range(each: Interval) -> str:
 
 
 def plot_scorecard(card: Scorecard, path: str | Path | None = None, *, row: int = 0) -> Any:
-    """Draw a panel per column: its cells' points with their bands.
+    """Draw a panel per column: its cells' points with bands, for the outcome at index ``row``.
 
     Unreported cells are grey; missing values come last.
-
-    Args:
-        card: from :func:`scorecard`.
-        path: svg, png or pdf file, if any.
-        row: index of the outcome.
 
     Example:
         >>> cells = ps.Cells((ps.Numeric("age", (40, 65)), ps.Truth("smoker")))
@@ -275,10 +265,6 @@ def plot_scorecard(card: Scorecard, path: str | Path | None = None, *, row: int 
 
 def plot_explanation(explained: Explanation, path: str | Path | None = None) -> Any:
     """Draw the points of one record as bars, the largest on top.
-
-    Args:
-        explained: from :meth:`Scorecard.explain`.
-        path: svg, png or pdf file, if any.
 
     Example:
         >>> parts = (("age", ">= 65", 0.8), ("sodium", "missing", -0.3))

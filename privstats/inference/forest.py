@@ -70,10 +70,7 @@ class ForestRow(NamedTuple):
 
 
 def forest_rows(tables: Estimates | Mapping[str, Estimates], alpha: float = 0.05) -> list[ForestRow]:
-    """Return the rows of a forest plot, ratios as ratios.
-
-    Args:
-        tables: an effect, a regression (a row per column), or several of one kind by name.
+    """Return the rows of a forest plot: one per effect, or per column of a regression.
 
     Raises:
         ReleaseError: no table, or tables of several kinds.
@@ -101,6 +98,7 @@ def plot_forest(
     Args:
         tables: from :func:`effect`, :func:`hazards` or a regression; several of one kind by name.
         path: svg, png or pdf file, if any.
+        alpha: level of the intervals.
 
     Raises:
         ReleaseError: nothing is reported, tables of several kinds, or another file format.
@@ -140,12 +138,8 @@ def plot_forest(
 def plot_balance(balance: Balance, path: str | Path | None = None) -> Any:
     """Draw columns' standardised mean differences between both arms, the largest on top (a "love plot").
 
-    Upper marks are before weighting, lower ones after it, where released. Lines are the noise's intervals; dashed lines
-    at -.1 and .1 bound what is usually called small. Unreported columns have no mark.
-
-    Args:
-        balance: from :meth:`EffectTable.balance`.
-        path: svg, png or pdf file, if any.
+    Upper marks are before weighting, lower ones after it. Lines are the noise's intervals; dashed lines at -.1 and .1
+    bound what is usually called small. Unreported columns have no mark.
 
     Example:
         >>> values = np.array([[50.0, 48.0]]), np.array([0.12]), np.array([0.08]), np.array([0.16]), np.array([True])

@@ -72,7 +72,7 @@ class HazardRatios(Regression):
 
     Attributes:
         counted: counts' release, or None.
-        by: column crossed with bins and events, or None.
+        by: column crossed in the counts, or None.
         cap_bin: bin where the cumulative hazard passes the cap at the columns' mean, or None.
         events_within: share of events before the cap; NaN where not reported.
         checked: release over the early bins, or None.
@@ -224,9 +224,9 @@ class HazardRatios(Regression):
 def hazards(releases: Sequence[Release | None]) -> HazardRatios:
     """Return hazard ratios from all releases of a :class:`~privstats.Hazard` course.
 
-    Coefficients are log hazard ratios per unit of the original columns. Intervals and p-values include the next Newton
-    step's possible change. A coefficient is reported only where that change is at most two standard errors and its
-    information has settled.
+    Coefficients are log hazard ratios per original unit. Intervals and p-values include the next Newton step's possible
+    change. A coefficient is reported only where that change is at most two standard errors and its information has
+    settled.
 
     Args:
         releases: of every session in order, the counts first; None for one without a sum.

@@ -1,4 +1,4 @@
-"""Estimate a head's ROC curve, its area and calibration from binned, noisy counts.
+"""Estimate a head's ROC curve, area and calibration from binned, noisy counts.
 
 Counts do not order two records in one bin, so the area's interval covers losing and winning every such pair.
 """
@@ -31,8 +31,8 @@ class RocCurve:
     """Shares of both groups at and above each inner edge, from the highest edge.
 
     Attributes:
-        thresholds: falling edges, ``(m,)``.
-        true_positive, false_positive: shares of the class and all others, ``(m,)``.
+        thresholds: falling edges.
+        true_positive, false_positive: shares of the class and all others.
         auc: its interval covers what binning hides.
         auc_bounds: areas with all ties lost, and won, ignoring noise.
 
@@ -71,13 +71,7 @@ class RocCurve:
 
 
 def roc_curve(edges: tuple[float, ...], others: Array, members: Array, sigma: float, z: float) -> RocCurve:
-    """Return the curve of counts by rising bin.
-
-    Args:
-        edges: ``(k + 1,)``.
-        others, members: noisy counts, ``(k,)``.
-        sigma: noise standard deviation of a count.
-    """
+    """Return the curve of others' and members' noisy counts by rising bin, ``(k,)``."""
     places = range(len(members) - 1, 0, -1)
     true, false = (tuple(_above(counts, place, sigma, z) for place in places) for counts in (members, others))
     low, high = (_areas(others, members, tied) for tied in (0.0, 1.0))
@@ -136,11 +130,11 @@ class Reliability:
     Attributes:
         edges: bins of the predicted class's probability, ``(k + 1,)``.
         records: noisy, ``(k,)``.
-        right: share of right predictions per bin, ``(k,)``.
+        right: share of right predictions per bin.
         error: mean gap between probability and share of right ones, weighted by records, 0..1. The value uses ``means``
             or bins' middles, and noise inflates it; the interval covers any probabilities inside the bins.
         label: class of the probability; empty: the predicted class.
-        means: exact mean probability per bin, ``(k,)``, for one's own records; else None.
+        means: exact mean probabilities for one's own records; else None.
 
     Example:
         >>> from privstats.inference.head_curves import reliability
@@ -164,7 +158,6 @@ def reliability(
     """Return the diagram and the calibration error of counts by rising bin.
 
     Args:
-        edges: ``(k + 1,)``.
         wrong, right: noisy counts, ``(k,)``.
         sigma: noise of one released cell.
         cells: number of cells summed per count.
@@ -219,6 +212,7 @@ def expected_area(plan: Plan, share: float, *, records: int | None = None, alpha
         plan: of a score; for more than two classes with a table for each.
         share: of the class among the records, above 0 and below 1.
         records: number scored; ``cohort.max_records`` if omitted.
+        alpha: level of the interval.
 
     Raises:
         ValueError: the plan counts no score of a class.

@@ -28,13 +28,7 @@ _PAIR = 2
 
 
 class Flagged(NamedTuple):
-    """Sensitivity and specificity of predicting the second class from a threshold on.
-
-    Attributes:
-        threshold: of the score.
-        sensitivity: the second class's share at or above it.
-        specificity: the first class's share below it.
-    """
+    """Sensitivity (of the second class) and specificity (of the first) at or above a threshold."""
 
     threshold: float
     sensitivity: Interval
@@ -47,7 +41,6 @@ class HeadScore(RowTable):
     """Performance of a head on held-out records of all parties, with intervals for the population.
 
     Attributes:
-        accuracy: share of right predictions.
         balanced_accuracy: mean recall.
         recall: accuracy per label.
         confusion: noisy counts, labels (rows) by predictions, ``(C, C)``.
@@ -101,9 +94,6 @@ class HeadScore(RowTable):
         """Return sensitivity and specificity of predicting the second of two classes from a threshold on.
 
         Own records use it exactly; counts use and return the nearest inner edge.
-
-        Raises:
-            ReleaseError: more than two classes.
         """
         if len(self.confusion) != _PAIR:
             raise ReleaseError("a threshold is one of two classes; read recall of more")
@@ -250,11 +240,7 @@ def head_score(release: Release, *, alpha: float = 0.05) -> HeadScore:
 
 
 def score_of_own_records(score: HeadScore, labels: Sequence[Any], own: OwnRecords) -> HeadScore:
-    """Return a score of own records without bins, with errors per person.
-
-    Args:
-        score: of their exact counts.
-    """
+    """Return a score of own records without bins, with errors per person."""
     z, predicted, named = z_of(score.alpha), own.shares.argmax(axis=1), [str(label) for label in labels]
     rows = [own.y == place for place in range(len(named))]
     every = np.ones(len(own.y), bool)
@@ -282,7 +268,7 @@ class _Counted(NamedTuple):
     """Counts of a score, for any released tables.
 
     Attributes:
-        confusion: ``(C, C)``, with noise ``sigma``.
+        confusion: ``(C, C)``.
         right: wrong and right ones, from the fewest cells, ``(2,)``.
         curves: others and members by bin, per class.
         calibration: None for margins.

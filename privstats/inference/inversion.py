@@ -74,7 +74,7 @@ class NormalEquations:
         q: sum of squared targets.
         sigma_G, sigma_h, sigma_q: noise; G's off-diagonal has sigma_G / sqrt 2.
         degrees: records minus columns.
-        known_variance: residual variance fixed by the model, or None.
+        known_variance: fixed by the model, or None.
     """
 
     G: Array
@@ -219,9 +219,8 @@ class Inversion:
     def interval(self, alpha: float, *, sampling: bool = True) -> tuple[Array, Array]:
         """Return the accepted sets' ends; -inf and inf where not reported.
 
-        Args:
-            sampling: False for the exact sums' parameter: no residual variance, normal quantiles, ends moved by the
-                bias. Both report the same contrasts.
+        ``sampling=False`` is about the exact sums' parameter: no residual variance, normal quantiles, ends moved by the
+        bias.
         """
         reported = self.reported(alpha)
         z2 = np.where(reported, np.square(self._quantile(alpha) if sampling else quantile(alpha, math.inf)), 0.0)
@@ -241,7 +240,7 @@ class Inversion:
         """Return the p-value of "the contrasts are ``null``" by the F law, for linearly independent contrasts.
 
         It uses score and V at the closest b under the null, and is never below the level above which every combination
-        is reported. With a bias, the noncentral chi-squared law applies at the largest bias.
+        is reported. With a bias, the noncentral chi-squared law applies at the largest one.
         """
         eq, R = self.equations, self.contrasts
         if not (self.precision > 0).all() or math.isinf(self.bias):

@@ -40,7 +40,7 @@ class Earlier:
         information: H at its weights, ``(p, p)``.
         sigma: noise of H, as in ``NormalEquations``.
         moved: R |w - w'|, a bound on any record's change in log v since then.
-        rounds: number of rounds to the last one.
+        rounds: to the last one.
     """
 
     information: Array

@@ -1,7 +1,6 @@
 """Score a head on one's own records: exact at every threshold, with errors per patient.
 
-Nothing leaves the machine. Intervals widen as persons' summed influences vary more than independent rows would
-(Obuchowski 1997).
+Intervals widen as persons' summed influences vary more than independent rows would (Obuchowski 1997).
 """
 
 from __future__ import annotations
@@ -29,11 +28,8 @@ _GROUPS = 10
 def area_influences(inside: NDArray[np.bool_], scores: Array) -> tuple[float, Array]:
     """Return the share of ordered pairs, ties counting half, and each record's influence on it, ``(n,)``.
 
-    The influences' squares sum to the area's variance (DeLong, DeLong and Clarke-Pearson 1988).
-
-    Args:
-        inside: which records are of the class: some, not all.
-        scores: of the class, ``(n,)``.
+    The influences' squares sum to the area's variance (DeLong, DeLong and Clarke-Pearson 1988). ``inside`` marks the
+    class.
 
     Example:
         >>> from privstats.inference.own_scores import area_influences
@@ -58,9 +54,9 @@ class OwnRecords:
     """Scored records of one holder.
 
     Attributes:
-        y: index of each record's label, ``(n,)``.
+        y: index of each record's label.
         shares: predicted probabilities, ``(n, C)``.
-        ids: each record's person, ``(n,)``; a row without one is its own person. None: independent rows.
+        ids: each record's person; a row without one is its own person. None: independent rows.
         thresholds: for sensitivity and specificity; the second class's share if empty.
 
     Example:
@@ -87,9 +83,7 @@ class OwnRecords:
     def inflation(self, moves: Array, rows: NDArray[np.bool_] | None = None) -> float:
         """Return a statistic's variance over persons, relative to independent rows; at least 1.
 
-        Args:
-            moves: each record's influence, ``(n,)``.
-            rows: the statistic's records; all if omitted. If none has influence, a person's rows count as copies.
+        ``moves`` are the records' influences; if all are 0, a person's rows count as copies.
         """
         if self.persons is None or not len(moves):
             return 1.0

@@ -1,4 +1,4 @@
-"""Predict the width of an interval from public numbers alone, before anything is measured or spent."""
+"""Predict the width of an interval from public numbers alone, before any measurement."""
 
 from __future__ import annotations
 
@@ -72,6 +72,7 @@ def predicted_half_width(
         variance: v, a public guess, behind the transform; 1/3 for uniform on -1 to 1.
         residual, treated, separation: as for :class:`Guesses`; ``residual`` of the rarer arm, by default half the
             target bound, for effects a quarter of the outcomes' range.
+        alpha: level of the interval.
 
     Raises:
         PlanError: another schema, or a guess out of range.
@@ -93,7 +94,7 @@ class Predicted(NamedTuple):
     """Prediction of half widths for one kind of analysis.
 
     Attributes:
-        widths: half widths without and with noise, from a plan or course, guesses and alpha.
+        widths: without and with noise, from plan or course, guesses and alpha.
         quantity: in words, with its unit.
     """
 
@@ -163,9 +164,6 @@ class Guesses:
         treated: share of the treated, if not randomised.
         separation: standard deviation of the log odds of treatment: 0 for a coin, 1 for moderate confounding.
 
-    Raises:
-        PlanError: a guess that is out of range.
-
     Example:
         >>> from privstats.inference.prediction import Guesses
         >>> Guesses(10_000, variance=1 / 3).treated
@@ -190,7 +188,7 @@ class Guesses:
 
 
 def effect_half_widths(course: Effect, guesses: Guesses, alpha: float) -> tuple[float, float]:
-    """Return the half widths without noise and with the course's noise; infinite where the effect will be hidden.
+    """Return the half widths without and with noise; infinite where the effect will be hidden.
 
     Raises:
         PlanError: the effect is a ratio, or outcomes may be missing.
@@ -329,14 +327,11 @@ def _residual(schema: EffectSchema, guesses: Guesses) -> float:
 
 
 def hazard_half_widths(course: Hazard, records: int, variance: float, alpha: float) -> tuple[float, float]:
-    """Return the half widths without noise and with the course's noise; infinite where a ratio will be hidden.
+    """Return the half widths without and with noise; infinite where a ratio will be hidden.
 
     A column's information is events times its variance; a bin's is its share of the events. Noise enters the score, the
     inverse of the information, and the next round's possible change. The inverse's mean grows by 2 (1 - sqrt(1 - r^2))
     / r^2 (semicircle law), r the noise's size over the information.
-
-    Raises:
-        PlanError: the schema does not state ``expected_events``.
     """
     schema, plan = course.schema, course.plan
     if schema.expected_events is None:
@@ -364,7 +359,7 @@ def hazard_half_widths(course: Hazard, records: int, variance: float, alpha: flo
 
 
 def cap_warnings(plan: Plan) -> list[str]:
-    """Return a warning where many expected events limit ratios to the first part of the follow-up.
+    """Return a warning where many expected events limit ratios to the early follow-up.
 
     The limit is half of ``max_records``, or 35 % where a hazard ratio above 2 is expected.
 

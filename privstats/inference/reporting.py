@@ -30,7 +30,7 @@ class Source:
 
     Attributes:
         release: the last one.
-        assumed: assumptions, in words.
+        assumed: in words.
         plans: of all sessions; empty for one.
 
     Example:
@@ -80,8 +80,7 @@ class Source:
         Args:
             columns, rows, head, caution: as for :class:`Summary`.
             methods: the computation in words.
-            notes: sentences after the claim.
-            warnings: sentences after the notes.
+            notes, warnings: sentences after the claim.
             remark: meaning of a star, first below the table.
         """
         return Summary(
@@ -101,10 +100,9 @@ class Source:
         )
 
     def methods(self, what: str, *, claim: str = "", privacy: str = "") -> str:
-        """Return a Methods paragraph: computation, parties, guarantee and assumptions.
+        """Return a Methods paragraph about ``what``.
 
         Args:
-            what: the method, in sentences.
             claim: intervals' meaning, if not the usual claim.
             privacy: the guarantee, if the plans alone do not state it.
         """

@@ -1,7 +1,4 @@
-"""Compute a scorecard's numbers: a head's linear scores, points per cell, and bands.
-
-Bands follow from the head's scores under fresh noise of equal level; records, cut points and the map stay fixed.
-"""
+"""Compute a scorecard's numbers: a head's linear scores, points per cell, and bands."""
 
 from __future__ import annotations
 
@@ -83,10 +80,6 @@ def under_other_noise(head: Any, releases: Sequence[Release], draws: int) -> Ite
     first moved to the replicate's own point, by the part of the Hessian that exceeds its noise.
 
     Noise is seeded by the releases' digests: one release has one table. It hides nothing.
-
-    Args:
-        head: built from the releases (:func:`releases_behind`).
-        draws: number of replicates.
     """
     rng = _generator(releases)
     remade = _refined(head, releases) if isinstance(head.rule_, WhitenedRule) else _closed_form(head, releases)

@@ -43,13 +43,11 @@ class ColumnPoints:
     """The points of one column, per cell or per step of a ramp.
 
     Attributes:
-        intervals: cells as people read them, with their steps.
         points: ``(classes, steps)``, log odds (for more than two classes, scores minus their mean); 0 is the mean
             record.
         low, high: bands for noise, ``(classes, steps)``.
-        shares: of the records, ``(cells,)``, possibly noisy.
-        filled: whether a cell exceeds noise, ``(cells,)``; an empty cell's points are no finding, and its band is too
-            narrow.
+        shares: of the records, possibly noisy.
+        filled: whether a cell exceeds noise; an empty cell's points are no finding, and its band is too narrow.
     """
 
     name: str
@@ -82,7 +80,6 @@ class Explanation:
     """The points of one record, which add up to its score exactly.
 
     Attributes:
-        outcome: class of the score.
         base: score of a record of mean points.
         parts: column, cell and points, the largest first.
 
@@ -124,7 +121,7 @@ class Scorecard(RowTable):
         base: score of a record of mean points, per outcome.
         alpha: 1 minus the level of the bands.
         cells: declaration for reading values.
-        promise: their guarantee.
+        promise: the releases' guarantee.
         exact: whether scores are the head's own, without a common row length.
 
     Example:
@@ -170,11 +167,7 @@ class Scorecard(RowTable):
         return np.column_stack([1 - yes, yes])
 
     def explain(self, record: Any, outcome: str | None = None) -> Explanation:
-        """Return the points of one record, the largest first.
-
-        Args:
-            record: a row of a frame, or a mapping from column names to values.
-            outcome: class to explain; optional for two classes.
+        """Return the points of one record, a row of a frame or a mapping, the largest first.
 
         Raises:
             DataError: not one record, or a column is missing.
@@ -243,8 +236,8 @@ def scorecard(
 
     Bands are ``points +- (z s + b)``: s is the standard deviation over ``draws`` replicates of the releases' noise, b
     the column's bias, shown by the replicates' mean. **Bands are about these records' points without noise**, not about
-    other records or cut points. Where noise hides a direction completely, no replicate shows it (coverage:
-    benchmarks/raw_tables/numbers.md). Bands of exact releases have no width.
+    other records or cut points. Where noise hides a direction completely, no replicate shows it
+    (benchmarks/raw_tables/numbers.md). Bands of exact releases have no width.
 
     Args:
         head: fitted on releases: ``LDA``, another head with linear scores, or ``RefinedSoftmax``.

@@ -1,7 +1,4 @@
-"""Format results as rows, frames, text, HTML, LaTeX, CSV and, through pandoc, Word.
-
-Unreported parameters show no estimate, because readers use a number even next to an infinite interval.
-"""
+"""Format results as rows, frames, text, HTML, LaTeX, CSV and, through pandoc, Word."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
 """Compare a hospital's own file with its columns' declaration, for the person at its screen.
 
-Results are exact facts of private records and belong on that screen only. The person carries findings into the plan by
-hand.
+Results are exact facts of private records and belong on that screen only.
 """
 
 from __future__ import annotations
@@ -36,12 +35,12 @@ class Looked:
 
     Attributes:
         name, kind, unit: as declared.
-        values: quartiles of numbers and dates, or each value's share.
+        values: quartiles, or each value's share.
         records: their number.
         missing: without a value, gap codes included.
-        unreadable: not readable by the declaration.
+        unreadable: by the declaration.
         other: with an unlisted value.
-        outermost: records beyond the outer cut points, or None.
+        outermost: beyond the outer cut points, or None.
         remarks: questions for the person.
     """
 
@@ -59,13 +58,7 @@ class Looked:
 
 @dataclass(frozen=True, repr=False)
 class Keys:
-    """Number of distinct keys, and how often they occur.
-
-    Attributes:
-        keys: distinct ones.
-        records: with a key.
-        most: largest number of records per key.
-    """
+    """Number of distinct keys, of records with one, and of records per key at most."""
 
     keys: int
     records: int
@@ -78,7 +71,7 @@ class Keys:
 
 
 def looked(column: Column, values: Any) -> Looked:
-    """Compute the facts about one column, from ``(n,)`` raw or read values."""
+    """Compute the facts about one column's raw or read values."""
     readings = values if isinstance(values, Readings) else read(values)
     codes, unread = column.codes(readings)
     gone = _missing(column, readings)
@@ -99,13 +92,13 @@ def looked(column: Column, values: Any) -> Looked:
 
 
 def keys_of(values: Any) -> Keys:
-    """Count the records per key, read as persons' ids; missing keys are excluded."""
+    """Count the records per key, read as persons' ids."""
     counts = Counter(name for name in names_of(values) if name is not None)
     return Keys(len(counts), counts.total(), max(counts.values(), default=0))
 
 
 def times_remark(schema: HazardSchema, values: Any) -> str:
-    """Return a question where all times are integers but the plan treats them as exact, or an empty text.
+    """Return a question where all times are integers but the plan treats them as exact.
 
     A person censored in integer units was observed half a unit longer on average, which ``time_unit`` adds.
     """
@@ -212,7 +205,7 @@ def _values_at(readings: Readings, chosen: NDArray[np.bool_]) -> Counter[str]:
 
 
 def spellings(column: Categories, rest: Counter[str]) -> dict[str, str]:
-    """Map unlisted values to listed ones that differ by case alone, the most frequent first."""
+    """Map unlisted values to listed ones that differ by case alone."""
     listed = {str(value).casefold(): str(value) for value in column.values}
     return {value: listed[value.casefold()] for value, _ in rest.most_common() if value.casefold() in listed}
 

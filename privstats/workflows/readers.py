@@ -1,7 +1,4 @@
-"""List the readers of a release, heads and tables, with the statistics and budget shares that each needs.
-
-It also prices the statistics that no chosen reader reads.
-"""
+"""List the readers of a release, heads and tables, with the statistics and budget shares that each needs."""
 
 from __future__ import annotations
 
@@ -23,10 +20,10 @@ class TableReader:
     """A reader of ``privstats table``, and its statistics.
 
     Attributes:
-        task: of the schemas it reads.
+        task: of its schemas.
         letters: its statistics; empty: all sent.
-        shares: of the budget; empty: the schema's defaults.
-        family: of the schema's model; None: any.
+        shares: of the budget; empty: the schema's.
+        family: of its models; None: any.
         check: raises ReleaseError for a refused schema.
 
     Example:
@@ -44,12 +41,12 @@ class TableReader:
     check: Callable[[Any], object] | None = None
 
     def fits(self, schema: Schema) -> bool:
-        """Return whether a release of this schema holds the reader's statistics."""
+        """Return whether a release holds the reader's statistics."""
         alike = self.family in (None, getattr(schema, "family", None))
         return schema.task == self.task and alike and set(self.letters) <= set(sent(schema))
 
     def refusal(self, plan: Plan) -> str:
-        """Return why the reader refuses a fitting release under this plan, or an empty text."""
+        """Return why the reader refuses a fitting release, or an empty text."""
         if why := refusal(plan):
             return f"intervals are {why}"
         try:
@@ -60,12 +57,12 @@ class TableReader:
         return ""
 
     def takes(self, plan: Plan) -> bool:
-        """Return whether a release under this plan fits and is not refused."""
+        """Return whether a release fits and is not refused."""
         return self.fits(plan.schema) and not self.refusal(plan)
 
 
 def _of_columns(schema: Schema) -> None:
-    """Refuse maps that mix columns, so that a coefficient belongs to none."""
+    """Refuse maps that mix columns."""
     from privstats.inference.cell_design import declared_cells
     from privstats.inference.releases import map_columns
 
@@ -127,7 +124,7 @@ TABLES: Mapping[str, TableReader] = {
 
 
 def sent(schema: Schema) -> str:
-    """Return the letters of the statistics that a schema sends.
+    """Return the letters of a schema's sent statistics.
 
     Example:
         >>> from privstats.workflows.readers import sent
@@ -138,7 +135,7 @@ def sent(schema: Schema) -> str:
 
 
 def possible(plan: Plan) -> tuple[str, ...]:
-    """Return the heads, then tables, that a release under this plan supports.
+    """Return the heads, then tables, that a release supports.
 
     Example:
         >>> from privstats.workflows.readers import possible
@@ -155,7 +152,7 @@ def possible(plan: Plan) -> tuple[str, ...]:
 
 
 def reads(name: str, plan: Plan) -> str:
-    """Return the letters that a head (with default parameters) or table reads under this plan.
+    """Return the letters that a head (with default parameters) or table reads.
 
     Raises:
         KeyError: neither has that name.
@@ -186,7 +183,7 @@ def reads(name: str, plan: Plan) -> str:
 
 
 def suggested(plan: Plan, reader: str | None = None) -> dict[str, float]:
-    """Return budget shares that suit a plan, or one reader: letters that it does not read get none.
+    """Return budget shares that suit a plan, or one reader; unread letters get none.
 
     Raises:
         KeyError: no head or table has that name.
@@ -212,7 +209,7 @@ def suggested(plan: Plan, reader: str | None = None) -> dict[str, float]:
 
 
 def refusal(plan: Plan) -> str:
-    """Return why every table refuses a release under this plan, with the remedy, or an empty text.
+    """Return why every table refuses a release, with the remedy, or an empty text.
 
     Example:
         >>> from privstats.workflows.readers import refusal
@@ -232,7 +229,7 @@ def refusal(plan: Plan) -> str:
 
 
 def with_letters(schema: Schema, letters: str) -> Schema:
-    """Return the schema with these statistics only, where its kind allows it.
+    """Return the schema with these statistics only, where possible.
 
     Example:
         >>> from privstats.workflows.readers import with_letters
@@ -250,12 +247,12 @@ class UnreadStatistics:
 
     Attributes:
         chosen: the readers.
-        assumed: none was named; ``chosen`` is the first possible one.
-        readers: per statistic, heads with default parameters included.
-        letters: statistics that ``chosen`` does not read.
+        assumed: whether ``chosen`` is a default.
+        readers: per statistic, with default parameters.
+        letters: unread statistics.
         share: their part of mu^2; 0 without DP.
         gain: per other statistic, its noise without them relative to now; 1 without DP.
-        refused: why a schema with tables alone supports none, or empty.
+        refused: why no table can be read, or empty.
 
     Example:
         >>> from privstats.workflows.readers import unread_statistics
@@ -319,7 +316,7 @@ def unread_statistics(plan: Plan, chosen: Sequence[str] = ()) -> UnreadStatistic
 
     Raises:
         KeyError: no such reader exists.
-        PlanError: a release under this plan does not support a table.
+        PlanError: the plan does not support a table.
 
     Example:
         >>> from privstats.workflows.readers import unread_statistics

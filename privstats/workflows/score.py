@@ -33,12 +33,12 @@ class Scores:
 
     Attributes:
         score: accuracy, or R² of a regression; None without a model.
-        balanced: mean over the test classes of the accuracy on each; None for a regression.
-        auc: area under the ROC curve, mean one-vs-rest for more than two classes; None for a regression, without
-            probabilities, or for one test class.
-        one_class: whether one class is predicted for test records of several.
-        sensitivity, specificity: for two classes, shares of the second and first that
-            ``predict(threshold="prevalence")`` classifies correctly; else None.
+        balanced: mean accuracy over the test classes; None for a regression.
+        auc: mean one-vs-rest for more than two classes; None for a regression, without probabilities, or for one test
+            class.
+        one_class: whether one class is predicted for several.
+        sensitivity, specificity: of the second and first of two classes with ``predict(threshold="prevalence")``; else
+            None.
 
     Example:
         >>> from privstats.workflows.score import Scores
@@ -55,7 +55,7 @@ class Scores:
 
     @classmethod
     def of(cls, schema: Schema, head: Any, X: Any, y: Any) -> Scores:
-        """Score a fitted model with ``score(X, y)`` on at least one test record.
+        """Score a fitted model with ``score(X, y)``.
 
         Example:
             >>> from privstats.workflows.score import Scores
@@ -86,9 +86,9 @@ def _flagged(head: Any, X: Any, labels: NDArray[Any]) -> tuple[float | None, flo
 
 
 def auc_of(head: Any, X: Any, y: Any) -> float | None:
-    """Return the area under the ROC curve of a fitted classifier's probabilities, or None.
+    """Return the area under the ROC curve of a classifier's probabilities, or None.
 
-    For more than two classes it is the mean one-vs-rest over classes with test records. Ties count half.
+    For more than two classes it is the mean one-vs-rest over test classes. Ties count half.
 
     Args:
         head: with ``classes_`` and ``predict_proba``.
@@ -127,7 +127,7 @@ class Point:
     """One head at one epsilon: mean and standard deviation (ddof 1) of its score over noise replicates.
 
     ``epsilon`` is infinite, with spread 0, for the release without noise. ``balanced`` and ``auc`` are means as in
-    :class:`Scores`, where measured.
+    :class:`Scores`.
 
     Example:
         >>> from privstats.workflows.score import Point
@@ -146,7 +146,7 @@ class Point:
 def scored(
     head: str, epsilon: float, scores: Sequence[float], balanced: float | None = None, auc: float | None = None
 ) -> Point:
-    """Return the point of one head's scores at one epsilon, one score per replicate.
+    """Return the point of one head's scores, one per replicate.
 
     Example:
         >>> from privstats.workflows.score import scored
@@ -158,7 +158,7 @@ def scored(
 
 
 def noise_draw(seed: int, repeat: int) -> Generator:
-    """Return one replicate's generator, common to all epsilons and heads so that curves are comparable.
+    """Return one replicate's generator, common to all epsilons and heads.
 
     Reproducible noise protects nothing: use it only on data that you may look at.
 

@@ -76,7 +76,7 @@ def _dirichlet(size: int, alpha: float, rng: Generator) -> NDArray[np.float64]:
 
 
 class NamedShard(tuple[Any, ...]):
-    """A party's records with a name, which begins each warning about them.
+    """A party's records with a name, which begins each warning.
 
     Example:
         >>> from privstats.workflows.simulate import NamedShard
@@ -102,7 +102,7 @@ _MEANT = "call simulate(plan, [(X, y), ...])"
 
 @dataclass(frozen=True)
 class _Summed:
-    """The outcome of a session; ``exact`` as in :class:`Run`, ``openings`` are the opened noise layers by client."""
+    """The outcome of a session; ``exact`` as in :class:`Run`."""
 
     total: RingVector
     survivors: tuple[int, ...]
@@ -114,14 +114,7 @@ class _Summed:
 def summed(
     plan: Plan, moments: Sequence[Moments], dropouts: Dropouts, rng: Generator, watch: Stopwatch[str]
 ) -> _Summed:
-    """Mask, sum and unmask.
-
-    Args:
-        plan: the plan.
-        moments: one per client.
-        dropouts: checked by :func:`checked_dropouts`.
-        rng: for noise shares and keys.
-        watch: collects the seconds.
+    """Mask, sum and unmask, with checked dropouts; ``watch`` collects the seconds.
 
     Raises:
         AggregationError: too few survivors; no sum exists.
@@ -143,7 +136,7 @@ def summed(
 
 
 def measured(plan: Plan, shards: Sequence[Shard], kept: Mapping[int, KeptRows] | None = None) -> list[Moments]:
-    """Return the moments of every shard; ``kept`` holds the records' forms from an earlier round.
+    """Return the moments of every shard; ``kept`` holds an earlier round's rows.
 
     Raises:
         DataError: shards that do not fit the plan.
@@ -247,7 +240,7 @@ class Run:
         release: what the server may publish.
         exact: whether the unmasked total equals the survivors' sum on every integer; None where helpers add noise, so
             that no party sees the exact total.
-        bytes_sent: per client, all messages together.
+        bytes_sent: per client.
         seconds: wall time per stage.
 
     Example:
@@ -294,11 +287,11 @@ def simulate(plan: Any, shards: Any, dropouts: Any = None, rng: Generator | None
     Args:
         plan: the plan, or a course of plans.
         shards: one ``(X, y)`` pair or measured moments per client; under a guarantee per person ``(X, y, ids)``. For a
-            stream one such list per epoch with its new records; ``moments.MomentsDelta`` where records also leave.
+            stream one such list of new records per epoch; ``moments.MomentsDelta`` where records also leave.
         dropouts: ``{step: {client, ...}}`` with steps of ``plan.masking.steps``; the client never sends that step's
             message. Helper j of a panel is number ``plan.cohort.clients + j - 1``. For a course one per round; None and
             missing ones mean no dropouts.
-        rng: generator of test randomness, which marks the release; the operating system's when omitted.
+        rng: test randomness, which marks the release; the operating system's when omitted.
 
     Returns:
         The release; for a course one per round, or None where a round ended without a sum.
@@ -370,7 +363,7 @@ _THROUGH: Mapping[str, Callable[[Any, Any, Any, Generator | None], list[Release 
 
 
 def _sitting_out(plan: Plan, gone: Sequence[Dropouts | None]) -> Dropouts | None:
-    """Return a round's dropouts, with clients outside the sum that it refers to absent from its first step."""
+    """Return a round's dropouts, with clients outside its required sum absent from the start."""
     step, among = next(iter(gone), None), required_survivors(plan)
     outside = set() if among is None else set(range(plan.cohort.clients)).difference(among)
     if not outside or not isinstance(step, Mapping | None):

@@ -39,9 +39,9 @@ class Choice:
         clip_norm, grid_bits: the candidate.
         clipped: share of shortened records.
         steps: grid steps per root mean square entry.
-        covariance_error: relative Frobenius norm of the covariance's change.
-        noise: on second moments, relative to the table's largest clip norm.
-        accuracy: held-out, of LDA; None without labels.
+        covariance_error: relative, in Frobenius norm.
+        noise: on second moments, relative to the largest clip norm's.
+        accuracy: held-out, of LDA, or None.
 
     Example:
         >>> from privstats.workflows.suggest import suggest
@@ -66,14 +66,14 @@ class Suggestion:
     Attributes:
         clip_norm: the smallest within ``tolerance`` of the best; without labels, the smallest that clips at most one
             record in twenty.
-        grid_bits: 12, or the coarsest finer grid within ``tolerance`` of the finest. A finer grid costs only upload
-            bits, and noise needs steps finer than itself.
+        grid_bits: 12, or the coarsest finer grid within ``tolerance`` of the finest. Finer grids cost only upload bits,
+            and noise needs steps finer than itself.
         clips: candidates for the clip norm, on a fine grid.
-        grids: candidates for the grid, at the suggested clip norm.
-        reference: LDA's accuracy in float64 without clip or grid; None without labels.
-        error: one standard error of the accuracies; None without labels.
+        grids: candidates for the grid, at this clip norm.
+        reference: LDA's accuracy without clip or grid; None without labels.
+        error: standard error of the accuracies, or None.
         tolerance: acceptable loss of accuracy, or relative covariance error.
-        remarks: sentences on data that no clip norm suits.
+        remarks: on data that no clip norm suits.
 
     Example:
         >>> from privstats.workflows.suggest import suggest
@@ -97,7 +97,7 @@ def suggest(X: Any, y: Any = None, *, transform: Sequence[Transform] = (), toler
 
     Args:
         X: public features like the private ones, ``(n, inputs)``, before the transform; at least 20 records.
-        y: labels, integers or texts, ``(n,)``; without them the covariance alone measures losses.
+        y: labels, integers or texts, ``(n,)``; without them the covariance measures losses.
         transform: the schema's public maps.
         tolerance: acceptable loss of accuracy, 0 to 1.
 

@@ -1,7 +1,6 @@
 """Estimate risks by group and cumulative incidence by cause from a survival curve's counts.
 
-Groups are disjoint with independent noise, so intervals of differences and ratios follow from both groups' (Newcombe
-1998; Donner and Zou 2012).
+Groups' noise is independent, so intervals of contrasts follow from both (Newcombe 1998; Donner and Zou 2012).
 """
 
 from __future__ import annotations
@@ -38,11 +37,9 @@ _SMALL = 1e-4
 
 @dataclass(frozen=True)
 class RisksAt(RowTable):
-    """Risks up to a time in two groups, with their difference and ratio.
+    """Risks up to a time in two groups, with ``difference`` and ``ratio`` of the second to the first.
 
-    Attributes:
-        risks: by group: risk, low and high end.
-        difference, ratio: second group minus, or over, the first, with ends; infinite where the first risk may be 0.
+    All have low and high ends; the ratio's is infinite where the first risk may be 0.
 
     Example:
         >>> months, died = ps.Bins("months", (0, 1, 2, 3)), ps.Categories("died", (0, 1))
@@ -84,14 +81,10 @@ class RisksAt(RowTable):
 
 
 def risks_at(curves: SurvivalCurves | SurvivalCurve, at: float) -> RisksAt:
-    """Return two groups' risks at a time, with difference and ratio.
+    """Return two groups' risks at a reported time of both curves, with difference and ratio.
 
     With risks p, q and ends l, u, the difference p - q ends at ``p - q - sqrt((p - l_p)^2 + (u_q - q)^2)`` and ``p - q
     + sqrt((u_p - p)^2 + (q - l_q)^2)``; the ratio by the same rule for ``p - t q``.
-
-    Args:
-        curves: two groups, from :func:`kaplan_meier`.
-        at: a reported time of both curves.
 
     Raises:
         ReleaseError: not two groups, or an unreported time.
@@ -144,9 +137,8 @@ class Incidence(RowTable):
 
     Attributes:
         curves: by (group, cause) ``(k, 3)``: estimate, low, high.
-        events: by (group, cause), noisy, ``(k,)``.
+        events: likewise, noisy, ``(k,)``.
         timeline: times by group.
-        times: as for :func:`kaplan_meier`.
 
     Example:
         >>> months, ended = ps.Bins("months", (0, 1, 2, 3)), ps.Categories("ended", ("seen", "relapse", "death"))
@@ -213,12 +205,8 @@ def cumulative_incidence(
     the survival before. Intervals invert ``|p^ - p| <= z sqrt(p (1 - p) / n + tau^2)``: tau is the noise by the delta
     method, n Greenwood's effective sample size.
 
-    Args:
-        release, time, by, times, alpha: as for :func:`kaplan_meier`.
-        event: ``Categories``: the first means no event, each other one is a cause.
-
-    Raises:
-        ReleaseError: as for :func:`kaplan_meier`.
+    ``event`` is of ``Categories``: the first means no event, each other one is a cause. All else is as for
+    :func:`kaplan_meier`.
 
     Example:
         >>> months, ended = ps.Bins("months", (0, 1, 2, 3)), ps.Categories("ended", ("seen", "relapse", "death"))

@@ -1,4 +1,4 @@
-"""Compute statistics of count tables: histograms, shares, quantiles, independence, and a classifier's confusion."""
+"""Compute statistics of count tables: histograms, shares, quantiles, independence, confusion."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Histogram:
     Attributes:
         cells: names per variable.
         counts: as released, possibly negative.
-        low, high: intervals for exact counts, from noise alone.
+        low, high: from noise alone.
         shown: nearest nonnegative table of equal total, for pictures only.
 
     Example:

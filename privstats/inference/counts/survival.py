@@ -1,4 +1,4 @@
-"""Estimate survival curves from a table of time against event: product limit or person-time, restricted mean, median.
+"""Estimate survival curves from a table of time against event.
 
 Standard errors come from the delta method; without noise at discrete times it is Greenwood's formula.
 """
@@ -51,7 +51,7 @@ class SurvivalCurve(RowTable):
         survival_function_: made decreasing and clipped to 0..1.
         confidence_interval_: ``(k, 2)``. Without noise log-log, as lifelines; with noise every p = 1 - S with abs(p^ -
             p) <= z sqrt(p (1 - p) / n + tau^2): tau the noise, n Greenwood's effective persons.
-        at_risk, events: noisy numbers; at risk when the bin begins.
+        at_risk, events: noisy; at risk when the bin begins.
         reported_to: end of the reported part, or 0.
 
     Example:
@@ -92,8 +92,8 @@ class SurvivalCurve(RowTable):
     def median(self) -> Interval:
         """Return the time by which half have had the event, or infinity.
 
-        Ends are where the curve's interval first falls to one half and last leaves it. Beyond the reported part the
-        lower end is ``reported_to``, the upper infinite.
+        Ends are where the interval first falls to one half and last leaves it; beyond the reported part,
+        ``reported_to`` and infinity.
         """
         low, high = self.confidence_interval_.T
         value = self._first_at_half(self.survival_function_)
@@ -206,13 +206,14 @@ def kaplan_meier(
     """Return survival curves from counts of time against event, at no privacy cost.
 
     Args:
-        release: of a ``CountSchema`` with a table that crosses these variables.
+        release: with a table that crosses these variables.
         time: ``Bins`` with edges at or above 0; 20 to 60 bins, one edge beyond the follow-up.
         event: two ``Categories``, the second is the event.
         by: a variable of groups, for a curve per group.
         times: required. ``"discrete"``: a bin is one time, those censored in it are at risk, S = prod (1 - d / r)
             (Kaplan and Meier). ``"continuous"``: a bin is a span, S = exp(-sum d / e) with person-time e = r q / -log(1
             - q), q = (d + c) / r: d events and c censored of r leave at even rates.
+        alpha: level of the intervals.
 
     A curve ends at the first bin with fewer at risk than 20 or 8 standard deviations of their noise; without noise,
     after the last record. A last bin open above is never reported: it holds everyone seen beyond it.

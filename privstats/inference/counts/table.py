@@ -91,10 +91,7 @@ def count_table(release: Release, *names: str) -> CountTable:
 
 
 def wide_sentences(plan: Plan) -> list[str]:
-    """Return warnings for shares whose interval spans half the scale even if all records come.
-
-    Crossed tables are checked within equal groups, too, and numbers for their means.
-    """
+    """Return warnings for shares whose interval spans half the scale even if all records come."""
     schema, noise, records = plan.schema, plan.noise, plan.cohort.max_records
     if not isinstance(schema, CountSchema) or (noise is not None and noise.pure):
         return []
@@ -131,7 +128,8 @@ def ratio(part: float, whole: float, cells: tuple[int, int], sigma: float, z: fl
     Args:
         part, whole: noisy counts C and N.
         cells: numbers a of cells summed in C and b of further cells in N.
-        sigma: noise standard deviation of a cell.
+        sigma: noise per cell.
+        z: normal quantile.
     """
     a, b = cells
     noise = (z * sigma) ** 2
@@ -147,12 +145,8 @@ def ratio(part: float, whole: float, cells: tuple[int, int], sigma: float, z: fl
 def spread(function: Callable[[Array], Array], counts: Array, sigma: float) -> tuple[Array, Array]:
     """Return an analytic function of counts and its standard errors, by the delta method.
 
-    Cov(counts) = diag(max(counts, 0)) + sigma^2 I. Absolute values, maxima and clipping are not analytic.
-
-    Args:
-        function: from counts ``(..., k)``, real or complex, to ``(..., m)``.
-        counts: ``(k,)``.
-        sigma: noise standard deviation of a count.
+    Cov(counts) = diag(max(counts, 0)) + sigma^2 I. Absolute values, maxima and clipping are not analytic. The function
+    maps ``(..., k)``, real or complex, to ``(..., m)``.
     """
     with np.errstate(divide="ignore", invalid="ignore"):
         variance = np.square(gradients(function, counts)).T @ (np.maximum(counts, 0.0) + sigma**2)

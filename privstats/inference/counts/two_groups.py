@@ -60,8 +60,7 @@ def logrank_test(
     the first bin on, the statistic is NaN and the p-value 1.
 
     Args:
-        release, time, times: as for :func:`kaplan_meier`.
-        event: likewise; values beyond the second count as censored.
+        release, time, event, times: as for :func:`kaplan_meier`; further events count as censored.
         by: a variable of two groups.
         strata: a variable with separate hazards per value.
 
@@ -132,9 +131,7 @@ def _total(values: Array) -> Array:
 
 @formerly(told="reported")
 class Proportionality(NamedTuple):
-    """A test of "the hazard ratio is the same at all times".
-
-    Not rejecting is no evidence of proportionality.
+    """A test of "the hazard ratio is the same at all times"; not rejecting is no evidence for it.
 
     Attributes:
         test_statistic: U^2 / V; NaN where not reported.

@@ -1,7 +1,6 @@
-"""Compare columns of 0 and 1 by group under noise: shares, a test, a standardised difference.
+"""Compare columns of 0 and 1 by group under noise.
 
-Sums are of u = k x + s (``Scale`` and ``Centre`` of x in 0 and 1), so the number of ones is (A - s N) / k, with both
-noises.
+Sums are of u = k x + s (``Scale`` and ``Centre``), so the number of ones is (A - s N) / k, with both noises.
 """
 
 from __future__ import annotations
@@ -73,7 +72,7 @@ class BinaryColumn:
         """Return the population shares' intervals by test inversion: Wilson's without noise.
 
         p is accepted where |C - p N| <= z sqrt(N p (1 - p) + (sigma_A^2 + (s + p k)^2 sigma_N^2) / k^2), with C the
-        ones. The interval is 0 to 1 where noise hides the number of records.
+        ones. The interval is 0 to 1 where noise hides N.
         """
         z2, per = z_of(alpha) ** 2, 1 / self.scale
         N, C, noise = self.N, self.ones, z_of(alpha) ** 2 * self.sigma["N"] ** 2

@@ -1,4 +1,4 @@
-"""Build a paper's first table: number, mean and spread of every column by group, and tests."""
+"""Build a paper's first table: number, mean, spread and tests by group."""
 
 from __future__ import annotations
 
@@ -48,10 +48,9 @@ class GroupMeans(RowTable):
     """Means of columns by group; arrays are ``(groups, columns)`` in original units.
 
     Attributes:
-        groups, columns: names.
         counts: records, possibly noisy, ``(groups,)``.
         means: NaN where a group is not reported.
-        low, high: intervals; infinite where not reported.
+        low, high: infinite where not reported.
         deviations: standard deviations; NaN likewise, and for columns of 0 and 1.
         reported: ``(groups,)``.
         pvalues: Welch's, ``(columns,)``; None unless two groups are reported.
@@ -127,15 +126,15 @@ def table_one(
     For count tables see :func:`~privstats.inference.groups.shares.group_shares`. With class sums a group is a class;
     suppressed ones are excluded by name, and two are compared by Welch's test.
 
-    var(mean) = v / (N - 1) + (sigma_A^2 + mean^2 sigma_N^2) / N^2 with v = D / N - mean^2, at least the standard
-    deviation tau of its noise. Student's t has Satterthwaite's degrees of freedom, (var(mean) (N - 1))^2 / (v^2 / (N -
-    1) + tau^2 / 2): N - 1 without noise.
+    var(mean) = v / (N - 1) + (sigma_A^2 + mean^2 sigma_N^2) / N^2 with v = D / N - mean^2, at least its noise tau.
+    Student's t has Satterthwaite's degrees of freedom, (var(mean) (N - 1))^2 / (v^2 / (N - 1) + tau^2 / 2): N - 1
+    without noise.
 
     The standardised difference of two groups is (m1 - m2) / sqrt((v1 + v2) / 2) (Austin, Statistics in Medicine 28
     (2009) 3083). Its interval is about *these* records, from noise alone by the delta method; it is hidden where noise
     hides a group or its spread.
 
-    A column of 0 and 1 has n (%): its share with Wilson's interval, and the chi-squared test, both widened by the noise
+    A column of 0 and 1 has n (%), with Wilson's interval and the chi-squared test, widened by the noise
     (:mod:`privstats.inference.groups.binary_columns`).
 
     Args:
@@ -144,6 +143,7 @@ def table_one(
         by: for count tables the variable of the groups; else None.
         columns: columns, or crossed variables, in order; None: all.
         binary: class sums' columns declared to hold 0 and 1 alone; contradicting sums are refused.
+        alpha: level of the intervals.
 
     Raises:
         ReleaseError: another kind of release, no D, no or uncrossed ``by``, or an unknown column.

@@ -70,10 +70,6 @@ class Shares:
 class GroupShares(RowTable):
     """Number and share of every cell of the variables crossed with the groups.
 
-    Attributes:
-        by: variable of the groups.
-        records: noisy, ``(groups,)``.
-
     Example:
         >>> sex, arm = ps.Categories("sex", ("f", "m")), ps.Categories("arm", ("a", "b"))
         >>> schema = ps.CountSchema((sex, arm), (("arm", "sex"),))
@@ -145,11 +141,6 @@ def group_shares(
     standardised difference d = sqrt((p - q)' S^+ (p - q)): p and q are the shares of all cells but the first, S the
     mean of both multinomial covariances (Yang and Dalton, SAS Global Forum 2012, paper 335). For two cells it is |p -
     q| / sqrt((p (1 - p) + q (1 - q)) / 2) (Austin 2009). Its interval is ``category_difference``'s.
-
-    Args:
-        release: of a ``CountSchema``.
-        by: the variable of the groups.
-        columns: variables in order; None: all crossed with ``by``.
 
     Raises:
         ReleaseError: no count tables, no ``by``, or no table crosses it with a requested variable.
@@ -254,19 +245,14 @@ def _or_hidden(number: float, shown: Any) -> str:
 def category_difference(counts: Array, sigma: float, alpha: float, z: float) -> Interval:
     """Return d = sqrt(a' S^+ a) with a = p - q, and its interval for *these* records from noise alone.
 
-    p and q are the shares of all cells but the first, S the mean of both multinomial covariances (Yang and Dalton, SAS
-    Global Forum 2012, paper 335). With S = L L', v = L^-1 a of length d has the errors L^-1 (da - dS S^-1 a / 2) to
-    first order, up to a rotation. Their covariance's largest eigenvalue is l. The upper end is d + z sqrt(l), because v
-    along its exact direction is at most d long. The lower end inverts the length of a normal vector of covariance l I
-    in k - 1 dimensions (noncentral chi-squared). It is 0 where groups may be equal, because noise enlarges a length.
-    Both ends are conservative where noise differs by direction; without noise both are d.
+    p and q are both groups' shares of all cells but the first, S the mean of both multinomial covariances (Yang and
+    Dalton, SAS Global Forum 2012, paper 335). With S = L L', v = L^-1 a of length d has the errors L^-1 (da - dS S^-1 a
+    / 2) to first order, up to a rotation. Their covariance's largest eigenvalue is l. The upper end is d + z sqrt(l),
+    because v along its exact direction is at most d long. The lower end inverts the length of a normal vector of
+    covariance l I in k - 1 dimensions (noncentral chi-squared). It is 0 where groups may be equal, because noise
+    enlarges a length. Both ends are conservative where noise differs by direction; without noise both are d.
 
-    Args:
-        counts: both groups', ``(2, cells)``, noisy.
-        sigma: noise standard deviation per cell.
-
-    Returns:
-        The difference; not reported where noise could hide a group, or a cell in both groups.
+    Not reported where noise could hide a group, or a cell in both groups.
     """
     records, unreported = counts.sum(axis=1), Interval(math.nan, 0.0, math.inf, False)
     if not (records > 0).all():

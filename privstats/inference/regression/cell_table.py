@@ -30,7 +30,6 @@ class CellTable(RowTable):
     interval 0 to 0.
 
     Attributes:
-        columns, cells: names.
         reference: whether the cell is its column's reference.
         estimate: NaN where not reported.
         error, noise_error: in total, and from noise alone.

@@ -1,4 +1,4 @@
-"""Estimate from released sums how many targets were clipped, and hide the table where too many were."""
+"""Estimate how many targets were clipped, and hide the table where too many were."""
 
 from __future__ import annotations
 
@@ -26,13 +26,8 @@ _MOST = 0.1  # coefficients are reported up to this share of targets beyond the 
 def share_beyond(mean: float, square: float, bound: float) -> float:
     """Return the share of a normal law beyond +-``bound``, from mean and mean square after clipping.
 
-    Two moments of a clipped normal law determine the law; this function inverts them. Unclipped use of the moments
-    would give at most .317. Other laws yield a normal law's share: values even up to the bound give .12.
-
-    Args:
-        mean: of the clipped values.
-        square: their mean square.
-        bound: Y > 0.
+    Two moments of a clipped normal law determine the law; this function inverts them. Values spread evenly up to the
+    bound give .12.
 
     Example:
         >>> from privstats.inference.regression.clipping import share_beyond
@@ -72,12 +67,9 @@ def _moments(mean: float, size: float) -> tuple[float, float, float]:
 
 
 class Saturation(NamedTuple):
-    """Estimated share of clipped targets, and size of the rows relative to the clip.
+    """Estimated share of clipped targets, and rows' mean squared norm over ``clip_norm`` squared.
 
-    Attributes:
-        targets: share beyond ``target_bound`` if normal
-            (:func:`~privstats.inference.regression.clipping.share_beyond`).
-        rows: rows' mean squared norm over ``clip_norm`` squared.
+    ``targets`` assumes normality (:func:`~privstats.inference.regression.clipping.share_beyond`).
 
     Example:
         >>> saturation = ps.inference.Saturation(targets=0.02, rows=0.3)  # as a Regression's saturation_

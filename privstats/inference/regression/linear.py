@@ -1,7 +1,6 @@
-"""Fit a linear regression from a release, with one residual variance or errors from disjoint parts of the records.
+"""Fit a linear regression from a release, with one residual variance or errors from disjoint parts.
 
-Parts are a ridge schema's folds, assigned by a public hash of the record, or groups of sites; they need no variance
-model.
+Parts are a ridge schema's folds, assigned by a public hash of the record, or groups of sites.
 """
 
 from __future__ import annotations
@@ -188,9 +187,6 @@ class PartErrors:
     ``se_j^2 = (F - 1) / F sum_f (w_(f) - w)_j^2`` with w_(f) from the sums without part f, and Student's t with F - 1
     degrees. The parts carry the sums' noise already. A parameter is reported where test inversion reports it at that
     quantile and every G without a part is positive definite.
-
-    Attributes:
-        inversion: of the total sums, with F - 1 degrees.
     """
 
     inversion: Inversion

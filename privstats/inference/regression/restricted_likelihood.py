@@ -30,7 +30,7 @@ _STEP = 1  # grid points to either side for a derivative
 def pull_weights(pulls: Sequence[float], sizes: tuple[int, int]) -> Array:
     """Return the pulls' weights per level, ``(200, L)``, each summing to 1.
 
-    They minimise the squared relative error of ``sum w_i f(l_i)`` over the sizes, with a small ridge.
+    They minimise the squared relative error of ``sum w_i f(l_i)``.
     """
     n = np.geomspace(*sizes, _SIZES)[:, None]
     at_pulls, at_levels = (n * each / (n + each) for each in (np.array(pulls), LEVELS))

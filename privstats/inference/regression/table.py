@@ -34,7 +34,6 @@ class Regression(RowTable):
     **at most a fraction alpha of releases report an interval that misses**, under the assumptions in :attr:`assumed`.
 
     Attributes:
-        names: of the parameters.
         nobs: number of records, possibly noisy, or None.
         df_resid: ``nobs`` minus the number of parameters.
         scale: estimated residual variance.
@@ -45,7 +44,7 @@ class Regression(RowTable):
         notes: warnings.
         columns: number released, without the constant.
         errors: computes intervals and tests.
-        model, assumed: model and assumptions, in words.
+        model, assumed: in words.
         rounds: number of releases; each cost the last plan's price.
         counts: plans of the counts that set cut points.
         column_cells: of declared columns, for :meth:`cells`.
@@ -151,7 +150,7 @@ class Regression(RowTable):
     def wald_test(self, contrasts: Any) -> float:
         """Return the p-value of "all these combinations are 0", linearly independent rows ``(r, m)``.
 
-        It uses the score at the closest coefficients under the null, and one residual variance even with ``"folds"``.
+        It uses one residual variance even with ``"folds"``.
         """
         rows = np.atleast_2d(np.asarray(contrasts, dtype=np.float64))
         if np.linalg.matrix_rank(rows) < len(rows):

@@ -138,7 +138,6 @@ def adjusted_means(
     averages both arms' means, shifted by the effect and weighted by noise variance.
 
     Args:
-        both: outcome session's sums and lines.
         half: half the outcome range.
         effect: with its noise error; None where the last session summed other records.
         squares: maximum sum of squares about the outcomes' mean, or None.

@@ -54,8 +54,8 @@ class LeftOut:
 
     Attributes:
         arm: its text, or ``"treated"``, ``"others"``, ``"unknown"``.
-        outcome: with an unreadable outcome.
-        column: with another unreadable column, or no subgroup.
+        outcome: unreadable outcome.
+        column: another unreadable column, or no subgroup.
     """
 
     arm: str
@@ -90,18 +90,17 @@ class ArmOutcome:
 
     With n records and h the sum of outcomes about their range's middle c, both noisy, the interval is Wilson's with
     noise. A mean m about the middle is accepted where ``(h - m n)^2 <= z^2 (n v(m) + sigma_h^2 + (c + m)^2
-    sigma_n^2)``. h is a released sum minus c n, so the noise of n enters twice. For outcomes in -B..B, v is at most
+    sigma_n^2)``: h is a released sum minus c n, so the noise of n enters twice. For outcomes in -B..B, v is at most
     ``B^2 - m^2`` (Bhatia and Davis 2000), with equality for a 0/1 outcome. For a single measured outcome v is also at
     most both arms' squares about their means over n. The interval therefore holds for arms of unequal spread, and is up
     to sqrt 2 times too wide for equal spreads.
 
     Attributes:
-        outcome: its name; may be empty.
         arm: its text, or ``"treated"`` and ``"others"``.
         analysed: records; both arms sum to the table's.
         events: None for a measured outcome.
         mean: mean or risk; NaN where hidden.
-        low, high: interval's ends; infinite where hidden.
+        low, high: infinite where hidden.
         adjusted: None where unavailable.
 
     Example:

@@ -33,7 +33,7 @@ class Balance(Framed):
     Attributes:
         means: treated and others, ``(m, 2)``, in column units; NaN where not reported.
         difference: (treated - others) / sqrt of the mean of both variances.
-        low, high: intervals about *these* records, from noise alone; infinite where not reported.
+        low, high: about *these* records, from noise alone; infinite where not reported.
         reported: whether both arms' records and spreads exceed the noise.
         weighted: likewise difference, low and high after weighting, ``(m, 3)``, or None.
 

@@ -31,8 +31,6 @@ class GroupSums:
     """Sums of disjoint groups of sites, one entry per group; a group's estimate is ``offset + S / W``.
 
     Attributes:
-        offset: reference value of all estimates.
-        S, W: numerators and denominators.
         second: noisy sums of squared influences about 0.
         records: noisy.
         centred: whether S^2 / W is subtracted from the squares: weights are 0 or 1.
@@ -58,8 +56,7 @@ class Heterogeneity:
     """Comparison of effects between groups of sites.
 
     Attributes:
-        groups: F.
-        sites: K.
+        groups, sites: F and K.
         statistic: Welch's.
         degrees: of the F law under equal effects.
         p_value: for equal effects at all sites.
@@ -67,7 +64,6 @@ class Heterogeneity:
         site_sd: spread of effects between equally large sites; 0 where Q does not exceed chance and noise.
         pooled: common effect, groups weighted by inverse variance.
         pooled_bse: its standard error under equal effects.
-        pooled_degrees: of its interval.
         mean: unweighted mean over groups.
         mean_bse: its standard error from the groups' distances.
         mean_degrees: F - 1, or fewer for unequal variances.

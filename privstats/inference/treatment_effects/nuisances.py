@@ -81,11 +81,7 @@ def nuisances_of_missing(
     A record within the trim has ``(1 - o) <= o (1 - o) / trim``. M, the sum of (1 - o) x x', is therefore at most the
     last round's information in that arm, over the arm's probability and the trim.
 
-    Args:
-        rounds: the propensity's releases.
-        outcome: the outcome lines' release.
-        sums: of records with an outcome, about the range's middle.
-        records: noisy number of all records.
+    ``sums`` are of records with an outcome, about the range's middle; ``records`` are all.
     """
     d, last, chance = schema.width, rounds[-1], schema.least_chances
     sigma, own = float(last.sigma["H"]), (line.real[:d], line.real[d : 2 * d])

@@ -88,7 +88,6 @@ class RatioOfMeans:
 
     Attributes:
         offset: rho_0.
-        S, W: the sums.
         spread: sampling and nuisance variance of S.
         below: sampling variance of W.
         noise: noise variance of S.

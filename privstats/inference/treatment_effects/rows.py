@@ -26,11 +26,8 @@ from privstats.schema import EffectSchema
 class EffectRows(RowTable):
     """Effects with their intervals: per outcome in all records, then in each subgroup.
 
-    The course holds the owners' declaration (:class:`~privstats.course.Analysis`), made before the first session.
+    The ``course`` holds the owners' declaration (:class:`~privstats.course.Analysis`), made before the first session.
     Undeclared rows are exploratory.
-
-    Attributes:
-        course: the releases' course, or None.
 
     Example:
         >>> from privstats import randomness

@@ -67,8 +67,8 @@ class EffectTable(RowTable):
         ratio: the numbers behind the effect.
         hidden: why no level reports the effect, or empty.
         nobs: noisy records.
-        arms: noisy records by arm, over all subgroups, including missing outcomes; None without outcome lines.
-        r_: standard error that nuisances may add, relative to the rest; None without a propensity.
+        arms: noisy records by arm, over all subgroups, including missing outcomes, or None.
+        r_: standard error that nuisances may add, relative to the rest, or None.
         release: the last release.
         plans: of every session; one without a sum counts as the last, which costs no less.
         missing: whether outcomes may be missing; records then weigh by their probability of being observed.

@@ -1,7 +1,7 @@
 """Measure how well a rehearsal's models order records, and what they predict.
 
-A record's influence is the amount by which it moves an area (DeLong, DeLong and Clarke-Pearson 1988). Influences of one
-person's records are added first (Obuchowski 1997).
+A record's influence is the amount by which it moves an area (DeLong, DeLong and Clarke-Pearson 1988); a person's
+influences are added first (Obuchowski 1997).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Auc:
 
     Attributes:
         value: the area or difference.
-        error: standard error for fixed models; None for fewer than two records or persons in a class.
+        error: for fixed models; None for fewer than two records or persons in a class.
     """
 
     value: float
@@ -35,12 +35,7 @@ class Auc:
 
 
 class Held(NamedTuple):
-    """Records held out for scoring.
-
-    Attributes:
-        y: index of each record's class, ``(n,)``; every class occurs.
-        ids: each record's person, ``(n,)``, or None.
-    """
+    """Records held out for scoring: class indices ``(n,)`` (every class occurs), and any persons' ids."""
 
     y: NDArray[np.intp]
     ids: NDArray[np.object_] | None = None
@@ -59,7 +54,7 @@ def gain(held: Held, shares: Shares, than: Shares) -> Auc:
 
 
 def _area(y: NDArray[np.intp], shares: Shares) -> tuple[float, NDArray[Any]]:
-    """Return the area, the second's for two classes, and each record's influence, ``(n,)``."""
+    """Return the area, for two classes the second's, and records' influences, ``(n,)``."""
     classes = shares.shape[1]
     areas = [area_influences(y == place, shares[:, place]) for place in (range(classes) if classes > 2 else (1,))]
     return float(np.mean([area for area, _ in areas])), np.mean([moves for _, moves in areas], axis=0)
@@ -86,8 +81,8 @@ class Decided:
         shares: of each class among the summed records.
         predicted: share of predictions per class.
         expected: mean probability per class.
-        balanced: mean recall of the likeliest class.
-        by_shares: mean recall with probabilities divided by ``shares``.
+        balanced: mean recall when predicting the likeliest class.
+        by_shares: likewise, with probabilities divided by ``shares``.
         by_expected: likewise, by ``expected``.
         sensitivity, specificity: of two classes with ``predict(threshold="prevalence")``; else None.
     """
@@ -106,8 +101,7 @@ class Decided:
     def of(
         cls, classes: Sequence[str], summed: NDArray[np.intp], y: NDArray[np.intp], probabilities: NDArray[np.float64]
     ) -> Self:
-        """Summarise probabilities ``(n, C)`` for records of classes ``y``; ``summed`` are the training records'
-        classes."""
+        """Summarise probabilities ``(n, C)``; ``summed`` are the training records' classes."""
         shares, expected = np.bincount(summed, minlength=len(classes)) / len(summed), probabilities.mean(axis=0)
         likeliest = probabilities.argmax(axis=1)
         predicted = np.bincount(likeliest, minlength=len(classes)) / len(y)
@@ -127,7 +121,7 @@ class Decided:
 
     @property
     def remark(self) -> str:
-        """Explanation and remedy where classes are missed, or empty."""
+        """Explanation and remedy for missed classes, or empty."""
         each = zip(self.classes, self.shares, self.predicted, strict=True)
         missed = [
             f"{name} is {share:.1%} of the records summed and is predicted for {text:.1%} of those held out"

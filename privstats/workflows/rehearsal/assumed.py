@@ -1,7 +1,6 @@
 """Infer a rehearsal's public facts from its first file, where a study states them.
 
-Reading kinds, values, classes and sizes from full columns would leak under a guarantee, so a study contains nothing of
-this module.
+Reading them from full columns would leak under a guarantee, so a study contains nothing of this module.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ class Asked:
         epsilon, delta, adjacency, model: of the guarantee.
         test: approximate held-out share.
         drop: excluded columns.
-        persons: column of persons' ids, for a guarantee per person; None: per record.
+        persons: id column, for a guarantee per person; None: per record.
     """
 
     target: str
@@ -58,7 +57,7 @@ class Asked:
 
 
 def words_of(parties: int, *, persons: bool = False) -> Mapping[str, tuple[Any, str]]:
-    """Return the options' defaults, each with the question that a study considers first."""
+    """Return the options' defaults, each with a study's question."""
     one, protected = "record", "one record is protected; of a patient with several less is promised"
     if persons:
         one = "person"
@@ -113,8 +112,7 @@ class Assumed:
         left_out: excluded columns, with reasons.
         target: predicted column.
         classes: its values, in order.
-        records: number summed, over all files.
-        persons: their number, or None.
+        records, persons: numbers summed, over all files.
         gaps: by column, words read as gaps that may be values.
     """
 
@@ -128,7 +126,7 @@ class Assumed:
 
     @property
     def sentences(self) -> tuple[Sentence, ...]:
-        """Each fact, its value here, and where a study finds it."""
+        """Each fact, its value, and where a study finds it."""
         named = {kind: [each.name for each in self.columns if isinstance(each, kind)] for kind in _KINDS}
         kinds = "; ".join(f"{word}: {_few(named[kind])}" for kind, word in _KINDS.items() if named[kind])
         lists = [each for each in self.columns if isinstance(each, Categories)]
@@ -158,13 +156,7 @@ _KINDS: Mapping[type, str] = {Numeric: "numbers", Dates: "dates", Truth: "yes or
 
 
 def assumed_of(table: Mapping[str, Readings], target: str, records: int, *, persons: str | None = None) -> Assumed:
-    """Infer column declarations from one file's values.
-
-    Args:
-        table: read values by name.
-        target: one of the names.
-        records: of all files together.
-        persons: id column, not in the table.
+    """Infer column declarations from one file's values; ``records`` counts all files.
 
     Raises:
         DataError: the target has one value or too many, or no usable column remains.
@@ -189,7 +181,7 @@ def assumed_of(table: Mapping[str, Readings], target: str, records: int, *, pers
 
 
 def kinds_of(table: Mapping[str, Readings]) -> dict[str, Column | str]:
-    """Return the declaration that fits each column, or why it is excluded."""
+    """Return each column's declaration, or why it is excluded."""
     return {name: _accepted(name, values) for name, values in table.items()}
 
 
@@ -246,7 +238,7 @@ def _by_count(item: tuple[str, int]) -> tuple[int, str]:
 
 
 def _first_accepted(make: Callable[[], Column], less: Callable[[], Column]) -> Column:
-    """Return the first declaration, or the second where a plan may not list its values."""
+    """Return the first declaration that a plan accepts."""
     try:
         return make()
     except SchemaError:

@@ -1,7 +1,4 @@
-"""Write a rehearsal's page, one file stamped as a rehearsal.
-
-It holds no release; the plan has a question mark for each fact read from the files.
-"""
+"""Write a rehearsal's page, one file stamped as a rehearsal, without any release."""
 
 from __future__ import annotations
 
@@ -43,14 +40,7 @@ _READ = ("transform", "features", "classes", "class_names")
 
 @dataclass(frozen=True)
 class Bar:
-    """One model's area under the ROC curve.
-
-    Attributes:
-        name: of the model.
-        value: the area.
-        error: standard error, or None.
-        private: whether a guarantee covers the model.
-    """
+    """One model's area under the ROC curve, with its error; ``private`` under a guarantee."""
 
     name: str
     value: float
@@ -68,7 +58,7 @@ def _spread(error: float | None) -> str:
 
 
 def assumptions(what: Opened) -> tuple[Sentence, ...]:
-    """Return facts treated as public and defaults used, each with where a study states it."""
+    """Return facts treated as public and defaults used, with their place in a study."""
     words = words_of(len(what.parties), persons=what.asked.persons is not None)
     chosen = {name: getattr(what.asked, name, None) for name in words}
     promise = [
@@ -96,7 +86,7 @@ def promised(what: Opened) -> str:
 
 
 def scored_on(what: Opened) -> str:
-    """Return which records the areas are computed on."""
+    """Return which records the areas are of."""
     if what.asked.persons is None:
         return "records of all parties that were in no sum"
     return "records of persons of all parties who were in no sum"
@@ -104,19 +94,14 @@ def scored_on(what: Opened) -> str:
 
 @dataclass(frozen=True)
 class Worth:
-    """Value of the joint model on one party's held-out records.
-
-    Attributes:
-        bars: the party's own model, and the joint private model.
-        conclusion: a sentence on the difference.
-    """
+    """Value of the joint model on one party's held-out records: both areas, and a sentence."""
 
     bars: tuple[Bar, Bar]
     conclusion: str
 
 
 def worths(rehearsal: Rehearsal) -> list[Worth]:
-    """Return the joint model's value to every party, in order."""
+    """Return the joint model's value to every party."""
     joint = f"all together, epsilon {rehearsal.opened.privacy.epsilon:g}"
     whose = "records" if rehearsal.opened.asked.persons is None else "patients"
     return [
@@ -142,7 +127,7 @@ def _worth(whose: str, own: Own) -> str:
 
 
 def bars(rehearsal: Rehearsal) -> list[Bar]:
-    """Return areas on all held-out records: each party alone, all without noise, all private."""
+    """Return areas on all held-out records: each party alone, all exact, all private."""
     alone = [Bar(f"{name} alone, no privacy", auc.value, auc.error) for name, auc in rehearsal.alone.items()]
     exact = Bar("all together, no privacy", rehearsal.exact.value, rehearsal.exact.error)
     epsilon = rehearsal.opened.privacy.epsilon
@@ -159,7 +144,7 @@ def oddities(what: Opened) -> list[str]:
 
 
 def costs(found: Rehearsal) -> list[tuple[str, str]]:
-    """Return the rows of costs: budget spent, bytes sent, seconds."""
+    """Return rows of budget, bytes and seconds."""
     what = found.opened
     excluded = [(label, sum(getattr(party, name) for party in what.parties)) for name, label in _LEFT.items()]
     sizes = [("records", what.public.records, sum(int(party.test.sum()) for party in what.parties))]
@@ -251,7 +236,7 @@ def _faint(course: Course) -> list[tuple[str, str]]:
 
 
 def study_plan(what: Opened) -> str:
-    """Return a study's plan, with a question mark for each fact read or chosen here."""
+    """Return a study's plan, with a question mark for each inferred fact."""
     tables: Mapping[str, Any] = what.plan.tables
     columns = [{"name": each.name, "kind": _OPEN} for each in what.public.columns]
     schema = {key: value for key, value in tables["schema"].items() if key not in _READ}
@@ -271,7 +256,7 @@ def study_plan(what: Opened) -> str:
 
 
 def next_commands(what: Opened, *, kept: bool) -> list[tuple[str, str]]:
-    """Return a study's next commands with their purposes, without the first if its file was ``kept``."""
+    """Return a study's next commands with purposes, without the first if its file was ``kept``."""
     first, target, persons = _words(what.files[0]), quote(what.asked.target), what.asked.persons
     drop = "".join(f" --drop {quote(name)}" for name in dict.fromkeys((*what.asked.drop, *filter(None, [persons]))))
     unit, key, rows = ("", "", "") if persons is None else _of_persons(quote(persons))
@@ -296,7 +281,7 @@ def next_commands(what: Opened, *, kept: bool) -> list[tuple[str, str]]:
 
 
 def before_a_score(what: Opened) -> tuple[str, str]:
-    """Return the command by which every party of a study holds records out for scoring."""
+    """Return the command that holds records out for scoring."""
     file, persons = _words(what.files[0]), what.asked.persons
     whose = "" if persons is None else f" --persons {quote(persons)}"
     return (
@@ -320,7 +305,7 @@ def _words(file: Source) -> str:
 
 
 def shape(found: Rehearsal) -> Figure:
-    """Draw the points of the columns that decide most; needs matplotlib."""
+    """Draw the points of the columns that decide most."""
     hidden = len(found.card.columns) - len(decisive(found.card))
     others = f" The other {hidden} columns decide less." if hidden else ""
     return Figure.of_png(
@@ -334,7 +319,7 @@ def shape(found: Rehearsal) -> Figure:
 
 
 def write_page(rehearsal: Rehearsal, path: str | os.PathLike[str], *, kept: bool = False) -> None:
-    """Render the page and write it to ``path``; ``kept``: columns.toml exists already.
+    """Render the page and write it to ``path``; ``kept``: columns.toml exists.
 
     Raises:
         MissingExtraError: jinja2 or matplotlib is not installed.

@@ -63,7 +63,7 @@ class Party:
         table: columns by name, as measured.
         codes: ``(n, J)``.
         y: index of each record's class, ``(n,)``.
-        test: whether a record is held out, ``(n,)``.
+        test: whether held out, ``(n,)``.
         unlabelled: excluded records without a class.
         broken: lines that are no records.
         ids: each record's person, ``(n,)``, or None.
@@ -84,7 +84,7 @@ class Party:
 
     @property
     def shard(self) -> tuple[Any, ...]:
-        """The party's contribution: columns, classes and any persons' ids."""
+        """Summed columns, classes and any persons' ids."""
         ids = () if self.ids is None else (self.ids[~self.test],)
         return {name: values[~self.test] for name, values in self.table.items()}, self.y[~self.test], *ids
 
@@ -94,7 +94,7 @@ class Party:
         return {name: values[self.test] for name, values in self.table.items()}
 
     def persons(self, *, test: bool) -> int:
-        """Return the number of persons held out (``test``) or summed; 0 without ids."""
+        """Return the number of persons held out (``test``) or summed."""
         return 0 if self.ids is None else len(set(self.ids[self.test == test]))
 
 
@@ -125,7 +125,7 @@ def shared_names(files: Sequence[Source], target: str, drop: Sequence[str], pers
 
 
 class Found(NamedTuple):
-    """A file's columns, its number of lines that are no records, and each record's person."""
+    """A file's columns, number of broken lines, and persons."""
 
     columns: Columns
     broken: int
@@ -133,7 +133,7 @@ class Found(NamedTuple):
 
 
 def read_file(file: Source, names: Sequence[str], persons: str | None = None) -> Found:
-    """Return some columns' values, and ids from another column.
+    """Return some columns' values, and any ids.
 
     Raises:
         DataError: the file cannot be read, or has no record.
@@ -147,9 +147,7 @@ def read_file(file: Source, names: Sequence[str], persons: str | None = None) ->
 
 
 def parties_of(files: Sequence[Source], sources: Sequence[Found], public: Assumed, share: float) -> tuple[Party, ...]:
-    """Return each file's records, with about a share held out.
-
-    A record is held out by its own values, or all of a person's records by the id.
+    """Return each file's records, with about a share held out, by their own values or by persons' ids.
 
     Raises:
         DataError: a file has too few records of a class to learn or to score.

@@ -1,7 +1,7 @@
 """Run a rehearsal: a complete study on the parties' files, compared with each party alone.
 
-Masks, messages, noise and course are real. The study's statements are read from the files, and one process sees all
-records, so no result is a release.
+Masks, messages, noise and course are real, but facts are read from the files and one process sees all records: no
+result is a release.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Opened:
 
     Attributes:
         asked: options.
-        public: facts treated as public.
+        public: facts.
         parties: records by file.
         seconds: reading time.
         files: as named, or tables in memory.
@@ -79,7 +79,7 @@ class Opened:
 
     @property
     def plan(self) -> Plan:
-        """Plan with the total guarantee over all sessions."""
+        """Plan with the total guarantee."""
         cells = Cells(self.public.columns)
         names = self.public.classes
         schema = ClassSchema(len(names), cells.width, "NAB", clip_norm=1.0, class_names=names, transform=(cells,))
@@ -94,7 +94,7 @@ class Opened:
 
     @property
     def course(self) -> Course:
-        """Course: any cut points first, then the recipe for this number of classes."""
+        """Course: any cut points, then the recipe for these classes."""
         two, size = len(self.public.classes) == _PAIR, self.public.persons or self.public.records
         if not Cells(self.public.columns).open:
             return (Rounds if two else Centred).within(self.plan, expected_records=size)
@@ -107,7 +107,7 @@ class Own:
 
     Attributes:
         records: number held out.
-        alone: area of the party's own model, without privacy.
+        alone: area of its own model, without privacy.
         private: area of the joint private model.
         gain: ``private`` minus ``alone``.
     """
@@ -125,13 +125,13 @@ class Rehearsal:
     Attributes:
         opened: inputs.
         own: by party, on its own held-out records.
-        private: area of the joint private model, on all held-out records.
+        private: joint private model's area, on all held-out records.
         exact: likewise from exact sums, without privacy.
-        alone: by party, area of its own model on all held-out records.
+        alone: by party, its own model's area on all held-out records.
         decided: the private model's predictions.
         releases: of every session.
         card: the private model's points, with bands.
-        upload_bytes: masked bytes sent per party.
+        upload_bytes: masked bytes per party.
         seconds: run time, reading included.
     """
 
@@ -155,12 +155,8 @@ class Rehearsal:
 def opened(files: Sequence[Source], asked: Asked) -> Opened:
     """Read the files, and infer the facts that a study states.
 
-    Args:
-        files: a table per party, at least two.
-        asked: options.
-
     Raises:
-        DataError: files that cannot be read, have no common columns, or too few records of a class.
+        DataError: unreadable files, no common columns, or too few records of a class.
         SchemaError: more columns than a plan may declare.
         PlanError: a privacy parameter out of its bounds.
     """
@@ -184,13 +180,7 @@ def opened(files: Sequence[Source], asked: Asked) -> Opened:
 
 
 def rehearsed(what: Opened, advance: Callable[[int], None], rng: Generator | None = None) -> Rehearsal:
-    """Run the sessions with masks and noise, and fit each model.
-
-    Args:
-        what: the parties' records.
-        advance: called ``len(what.parties) + 3`` times.
-        rng: generator of test randomness; the operating system's when omitted.
-    """
+    """Run the sessions with masks and noise, and fit each model; ``advance`` is called ``len(what.parties) + 3`` times."""
     start = perf_counter()
     releases = _releases(what, rng)
     head = _fitted(_head(what), releases)
@@ -245,7 +235,7 @@ def _fitted(head: Any, releases: Sequence[Release]) -> Any:
 
 
 def _without_noise(what: Opened, learned: Sequence[Party]) -> list[Shares]:
-    """Fit the recipe on some parties' exact sums, and score every party's held-out records."""
+    """Fit the recipe on some parties' exact sums, and score all held-out records."""
     codes = np.concatenate([party.codes[~party.test] for party in learned])
     y = np.concatenate([party.y[~party.test] for party in learned])
     cells = _at_quantiles(Cells(what.public.columns), codes)
@@ -286,7 +276,6 @@ def _tiles(cells: Cells, codes: NDArray[np.float64]) -> Iterator[NDArray[np.floa
 
 
 def _at_quantiles(cells: Cells, codes: NDArray[np.float64]) -> Cells:
-    """Return the declaration with exact quantiles as cut points."""
     quantiles = {}
     for place, column in enumerate(cells.columns):
         if not isinstance(column, Numeric | Dates) or column.edges is not None:
@@ -315,21 +304,21 @@ def rehearse(
     """Rehearse a study on tables that you may look at, with real masks and noise: ``privstats try`` in Python.
 
     Facts that a study must know beforehand are read from the tables, so **no result is a release**. Numbers and page
-    equal the command's on the same tables as files.
+    equal the command's.
 
     Args:
         tables: one per party, at least two, by name or in sequence: pandas or polars frames, Arrow tables, DuckDB
             relations, mappings of columns, or paths of CSV and Parquet files.
         target: the predicted column, of a few classes.
         epsilon: of the guarantee.
-        delta, adjacency, model: likewise; the rehearsal's default if omitted.
+        delta, adjacency, model: likewise; by default the rehearsal's.
         test: approximate share of the records to score on, 0 to 1.
         drop: columns to exclude.
-        persons: column of persons' ids, for a guarantee per person: a person's rows at one party together weigh at most
-            one. The id decides whether all rows of a person, in every table, are summed or scored on; rows without an
-            id are excluded. None: per record, and a person's rows may be on both sides.
-        page: file for the page, which is replaced; None: no page.
-        rng: generator of test randomness; the operating system's when omitted.
+        persons: id column, for a guarantee per person: a person's rows at one party together weigh at most one. The id
+            decides whether all rows of a person, in every table, are summed or scored on; rows without an id are
+            excluded. None: per record, and a person's rows may be on both sides.
+        page: file for the page, which is replaced.
+        rng: test randomness; the operating system's when omitted.
 
     Raises:
         DataError: tables without common columns, names or ids, or with too few records of a class.
@@ -355,7 +344,7 @@ def rehearse(
 
 
 def with_progress(what: Opened, rng: Generator | None = None) -> Rehearsal:
-    """Run :func:`rehearsed` with a progress bar, in one thread: its matrices are small."""
+    """Run :func:`rehearsed` with a progress bar, in one thread."""
     from threadpoolctl import threadpool_limits
 
     with progress_bar("rehearsing", len(what.parties) + 3) as advance, threadpool_limits(1):

@@ -27,7 +27,7 @@ _NOTHING = 1e-6
 
 
 def decisive(card: Scorecard) -> list[int]:
-    """Return the indices of the columns whose points vary most over the records, in table order."""
+    """Return the indices of the columns whose points vary most, in table order."""
     row = len(card.outcomes) - 1
     spans = ((each.within(each.points, np.mean)[row], each.shares) for each in card.columns)
     weights = [float((np.clip(shares, 0, None) * points**2).sum()) for points, shares in spans]
@@ -36,7 +36,7 @@ def decisive(card: Scorecard) -> list[int]:
 
 
 def drawn(card: Scorecard) -> bytes:
-    """Return a PNG file with a panel per decisive column, for the last outcome; needs matplotlib."""
+    """Return a PNG file with a panel per decisive column."""
     from privstats import optional_dependencies
 
     places, row = decisive(card), len(card.outcomes) - 1
@@ -64,8 +64,7 @@ def drawn(card: Scorecard) -> bytes:
 
 
 def _extent(columns: Sequence[ColumnPoints], row: int) -> tuple[float, float] | None:
-    """Return the points' axis ends from filled cells' bands, or None: empty cells' wide bands would flatten every
-    curve."""
+    """Return the points' axis ends: empty cells' wide bands would flatten every curve."""
     steps = [column.filled[column.intervals.of_steps] for column in columns]
     low = [column.low[row, filled] for column, filled in zip(columns, steps, strict=True)]
     high = [column.high[row, filled] for column, filled in zip(columns, steps, strict=True)]
@@ -75,7 +74,6 @@ def _extent(columns: Sequence[ColumnPoints], row: int) -> tuple[float, float] | 
 
 
 def _part(figure: Any, panels: Any) -> None:
-    """Slant touching names below a panel, and make room for them."""
     figure.draw_without_rendering()
     for axes in panels:
         boxes = [label.get_window_extent() for label in axes.get_xticklabels()]
@@ -87,7 +85,6 @@ def _part(figure: Any, panels: Any) -> None:
 
 
 def _curve(axes: Any, column: ColumnPoints, declared: Numeric | Dates, marks: NDArray[Any], row: int) -> None:
-    """Draw steps between cut points with their band; missing values' points are to the right."""
     span = float(marks[-1] - marks[0]) or 1.0
     ends = np.concatenate([[marks[0] - _MARGIN * span], marks, [marks[-1] + _MARGIN * span]])
     points, reported = column.points[row, :-1], column.reported[row, column.intervals.of_steps[:-1]]

@@ -1,6 +1,6 @@
 """Read a party's records in a rehearsal from a file, with detected dialect, or from a table in memory.
 
-A study detects no dialect, because detection reads all records; its parties state it.
+A study's parties state the dialect, because detection reads all records.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class HeldTable:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Column names; raises ``DataError`` where ``data`` is no table or a column has no name."""
+        """Column names; refuses ``data`` without any."""
         names = names_of_columns(self.data)
         if not names or not all(isinstance(name, str) for name in names):
             raise DataError(
@@ -68,12 +68,12 @@ Source: TypeAlias = RecordFile | HeldTable
 
 
 def name_of(source: Source) -> str:
-    """Return a party's name: a file's stem, or a table's name."""
+    """Return a party's name."""
     return source.path if isinstance(source, HeldTable) else Path(source.path).stem
 
 
 def file_of(source: Source) -> str:
-    """Return the file that a study's commands name, for a table the CSV file of its name."""
+    """Return the file that a study's commands name."""
     return f"{source.path}.csv" if isinstance(source, HeldTable) else os.fspath(source.path)
 
 
@@ -84,12 +84,7 @@ _COMMA, _POINT = re.compile(r"[+-]?[0-9]+,[0-9]+"), re.compile(r"[+-]?[0-9]+\.[0
 
 
 def written_as(file: RecordFile, settings: Sequence[str | None]) -> RecordFile:
-    """Return the file with stated or detected encoding, separator and decimal mark.
-
-    Args:
-        file: of any kind; Parquet needs no settings.
-        settings: encoding, separator and decimal mark, None to detect.
-    """
+    """Return the file with stated or detected encoding, separator and decimal mark."""
     path = Path(file.path)
     if path.suffix.lower() == ".parquet" or not path.is_file():  # the reader refuses it
         stated: Any = {name: each for name, each in zip(_NAMES, settings, strict=True) if each is not None}
@@ -103,8 +98,7 @@ def written_as(file: RecordFile, settings: Sequence[str | None]) -> RecordFile:
 
 
 def detect_dialect(path: Path) -> Dialect:
-    """Return the separator that splits the first line into the largest number of names, the values' decimal mark, and
-    UTF-8 if valid."""
+    """Return the separator that yields the largest number of names, the values' decimal mark, and UTF-8 if valid."""
     with path.open("rb") as file:
         lines = [line.rstrip(b"\r\n") for line in islice(file, _LINES)]
     text = b"\n".join(lines).removeprefix(codecs.BOM_UTF8)
@@ -120,7 +114,7 @@ def detect_dialect(path: Path) -> Dialect:
 
 
 def options_of(file: Source) -> str:
-    """Return the command options for how the file is written, or an empty text for the usual dialect."""
+    """Return the command options for an unusual dialect."""
     usual, dialect = Dialect(), file.dialect
     options = {"encoding": dialect.encoding, "separator": {"\t": "tab"}.get(dialect.separator, dialect.separator)}
     options["decimal"] = dialect.decimal

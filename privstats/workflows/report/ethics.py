@@ -1,8 +1,7 @@
 """Print two pages for an ethics board: what will be computed from people's records, before any of it is.
 
-They follow from a plan or its course alone, without date, so everyone with the plan gets identical bytes. Words for
-kinds are with the kinds (``makes``, ``why``); other words are here, and a kind without words is refused. Needs the
-``report`` extra (jinja2).
+They follow from a plan or its course alone, so everyone with the plan gets identical bytes. A kind without words is
+refused. Needs the ``report`` extra (jinja2).
 """
 
 from __future__ import annotations
@@ -79,13 +78,13 @@ WORDS: tuple[tuple[str, str], ...] = (
 
 
 def use_of_sums(schema: Schema) -> str:
-    """Return a phrase for the use of a schema's sums; raise ``SchemaError`` if its kind has none."""
+    """Return a phrase for the use of a schema's sums."""
     rows = {task: kind.makes for task, kind in KINDS.items() if kind.makes}
     return row_of(rows, schema, "sentence for an ethics board")
 
 
 def sessions_of(course: Course) -> str:
-    """Return why a course has several sessions; raise ``PlanError`` if its kind has no sentence."""
+    """Return why a course has several sessions."""
     kind = course_kind(course)
     why = word_for({kind.name: kind.why} if kind.why else {}, kind.name, "courses of the kind")
     return why if isinstance(why, str) else why(course)
@@ -234,8 +233,7 @@ def _computed(sessions: list[Session]) -> list[str]:
 
 
 def promise_of(plan: Plan, kept: Guarantee) -> Guarantee:
-    """Return the guarantee that bounds every guess about one unit; for devices, about an exchanged answer over all
-    runs."""
+    """Return the guarantee per unit; for devices, for an exchanged answer over all runs."""
     if plan.devices is None or plan.noise is None or not isinstance(plan.privacy, Privacy):
         return kept
     return _stated_promise(plan, plan.devices, plan.noise, plan.privacy)
@@ -285,7 +283,7 @@ def _how_well(plan: Plan, course: Course | None) -> str:
 
 
 def _guess(kept: Guarantee) -> str:
-    """Return the best attacker's advantage in words, rounded up to a tenth of a hundredth."""
+    """Return the best attacker's advantage, rounded up to a tenth of a hundredth."""
     right = math.ceil(500 * (1 + kept.operating_point()[2])) / 10
     return (
         f"An attacker who must decide which of two equally likely cases is true is right in at most {right:g} of 100, "

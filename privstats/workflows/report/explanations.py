@@ -35,12 +35,12 @@ _SEVERAL: dict[Unit, tuple[str, tuple[int, ...]]] = {
 
 
 def hits(guarantee: Guarantee) -> float:
-    """Return the maximum records of 100 found at 1 false alarm in 100, rounded up to a tenth."""
+    """Return the maximum records of 100 found at 1 false alarm in 100, rounded up."""
     return math.ceil(1000 * guarantee.tpr(_FALSE_ALARMS)) / 10
 
 
 def headline(plan: Plan, guarantee: Guarantee | None = None) -> str:
-    """State in one sentence what the guarantee of a plan or course is worth."""
+    """State what a plan's or course's guarantee is worth."""
     guarantee = total_of(plan).guarantee if guarantee is None else guarantee
     if math.isinf(guarantee.mu):
         return (
@@ -57,7 +57,7 @@ def headline(plan: Plan, guarantee: Guarantee | None = None) -> str:
 
 
 def suppressed(plan: Plan) -> list[str]:
-    """Explain what happens to rare classes, if a minimum count is set."""
+    """Explain what happens to rare classes."""
     if not plan.min_count:
         return []
     return [
@@ -67,7 +67,7 @@ def suppressed(plan: Plan) -> list[str]:
 
 
 def bounded(schema: Schema) -> list[str]:
-    """State what happens to a record before summation, and what bounds its weight."""
+    """State what happens to a record before summation, and its bound."""
     return [*_mapped(schema), schema.clipping]
 
 
@@ -108,7 +108,7 @@ def _mapped(schema: Schema) -> list[str]:
 
 
 def promised(plan: Plan, course: Course | None = None) -> Table:
-    """Return a table of each guarantee, its beneficiary and its basis."""
+    """Return a table of guarantees, beneficiaries and bases."""
     rows = [*_people(plan, total_of(course or plan)), _parties(plan)]
     return Table("what is promised", ("to whom", "what is promised", "what it rests on"), rows, words=True)
 
@@ -153,7 +153,7 @@ def not_promised(plan: Plan, course: Course | None = None) -> list[str]:
 
 
 def _recorded(plan: Plan) -> str:
-    """Explain what recorded messages reveal once X25519 is broken."""
+    """Explain what recorded messages reveal if X25519 breaks."""
     if plan.key_agreement == HYBRID:
         return (
             "Permanent secrecy, should X25519 and ML-KEM-768 both be broken: breaking one alone opens no stored "
@@ -168,7 +168,7 @@ def _recorded(plan: Plan) -> str:
 
 
 def worth(plan: Plan, noise: Noise, course: Course | None = None) -> Table:
-    """Return a table of the guarantee's worth to a person with several records."""
+    """Return a table of the guarantee's worth for several records."""
     total = total_of(course or plan)
     header: tuple[Text, ...] = (
         Cell(_SEVERAL[_unit(plan)][0]),
@@ -183,14 +183,14 @@ def worth(plan: Plan, noise: Noise, course: Course | None = None) -> Table:
 
 
 def of_group(plan: Plan, noise: Noise, count: int) -> Guarantee:
-    """Return the guarantee for ``count`` records together, or a patient at ``count`` parties."""
+    """Return the guarantee for ``count`` records, or a patient at ``count`` parties."""
     if noise.pure or plan.person_clip is not None:
         return noise.guarantee.of_group(count)
     return Guarantee(max(noise.mu, group_mu(plan.schema, noise.sigma, _adjacency(plan), count)))
 
 
 def dropouts(plan: Plan, course: Course | None = None) -> Table:
-    """Return a table of what happens when parties vanish from a session."""
+    """Return a table of what happens when parties vanish."""
     cohort, noise, total = plan.cohort, plan.noise, total_of(course or plan)
     of = "of the release" if total.sessions == 1 else "of the first session's release alone"
     together = (
@@ -222,7 +222,7 @@ def dropouts(plan: Plan, course: Course | None = None) -> Table:
 
 
 def budget_table(plan: Plan, course: Course | None = None) -> Table:
-    """Return the budget with every term explained; the last row is the plan's or course's total."""
+    """Return the budget with every term explained, the total last."""
     budget, together = plan.budget(), total_of(course or plan)
     private = math.isfinite(budget.mu)
     meanings = {row.letter: row.meaning for row in plan.schema.sent}
@@ -244,18 +244,18 @@ def budget_table(plan: Plan, course: Course | None = None) -> Table:
 
 
 def times_as_likely(total: Total) -> str:
-    """Return the maximum factor by which one record makes any outcome likelier."""
+    """Return the factor by which one record makes any outcome likelier."""
     return f"{math.exp(min(total.epsilon, 700)):.3g} times"
 
 
 def _answer_guarantee(plan: Plan, noise: Noise, runs: int) -> Guarantee:
-    """Return the guarantee against distinguishing one answer from another, over all runs."""
+    """Return the guarantee for an exchanged answer, over all runs."""
     assert isinstance(plan.privacy, Privacy)  # noqa: S101  a plan with noise has one
     return Guarantee(math.sqrt(runs) * exchanged_mu(plan.schema, plan.privacy, noise))
 
 
 def _invited(plan: Plan, devices: Devices, noise: Noise) -> tuple[str, str, str]:
-    """Return the guarantee to a person publicly known to have answered."""
+    """Return the guarantee to a person known to have answered."""
     runs = "this run" if devices.most_runs == 1 else f"{devices.most_runs} runs together"
     epsilon, delta = devices.stated_epsilon or math.inf, plan.budget().delta
     panel = noise.trust.drawn_by == "member"
@@ -344,7 +344,7 @@ def _unless(delta: float) -> str:
 
 
 def chance(delta: float) -> str:
-    """Return a small chance in words, from delta's decimal text: ``1 / 1e-5`` is below 100,000."""
+    """Return a small chance in words; from decimal text, because ``1 / 1e-5`` is below 100,000."""
     return f"1 in {int(1 / Decimal(repr(delta))):,} (delta {delta:.2g})"
 
 

@@ -1,7 +1,7 @@
 """Lay out every page on one self-contained sheet, and load sections that other packages add.
 
-Audits and attacks reach the officer's page through the entry points of ``privstats.findings``, because the library must
-not import its attacker. Needs the ``report`` extra (jinja2; pictures need matplotlib).
+Audits and attacks enter through ``privstats.findings``, because the library must not import its attacker. Needs the
+``report`` extra (jinja2; pictures need matplotlib).
 """
 
 from __future__ import annotations
@@ -50,9 +50,9 @@ class Table:
 
     Attributes:
         label: description for screen readers.
-        header: one cell per column, explained by its notes.
+        header: one cell per column, with notes.
         rows: as wide as the header.
-        words: whether cells are sentences, not numbers.
+        words: whether cells are sentences.
 
     Example:
         >>> from privstats.workflows.report import Table
@@ -72,7 +72,7 @@ class Figure:
     """A picture inside the page.
 
     Attributes:
-        title: description for screen readers.
+        title: for screen readers.
         caption: explanation.
         source: picture as a data URI.
         width: maximum CSS pixels; 0 for all available.
@@ -90,7 +90,7 @@ class Figure:
 
     @classmethod
     def of_png(cls, title: str, caption: str, png: bytes) -> Self:
-        """Return a figure of a PNG file of 150 dots an inch, enlarged by at most a quarter."""
+        """Return a figure of a 150 dpi PNG file, enlarged by at most a quarter."""
         dots = int.from_bytes(png[16:20])  # the width in the file's header
         width = round(dots / 150 * 96 * 1.25)
         return cls(title, caption, "data:image/png;base64," + base64.b64encode(png).decode(), width)
@@ -100,7 +100,7 @@ def render(package: str, template: str, **values: Any) -> str:
     """Return a page as HTML in one file that fetches nothing.
 
     Args:
-        package: the template's; ``layout.html`` and ``parts.html`` come from there or here.
+        package: with the template; ``layout.html`` and ``parts.html`` come from there or here.
         template: file name.
         values: variables; texts are escaped, and ``version`` is predefined.
 
@@ -133,9 +133,9 @@ class Finding:
         tables: numbers.
         notes: sentences under the tables.
         figures: pictures under the notes.
-        violated: whether it contradicts a guarantee of the plan.
+        violated: whether it contradicts a guarantee.
         whole: whether it covers everything released, not only the plan.
-        measured: by an attacker's goal, the best attack's result.
+        measured: best attack's result, by goal.
 
     Example:
         >>> from privstats.workflows.report import Finding

@@ -1,4 +1,4 @@
-"""Write a one-page report: a picture, the budget, the facts, the plan; needs the ``report`` extra (matplotlib, jinja2)."""
+"""Write a one-page report: a picture, the budget, the facts, the plan; needs the ``report`` extra."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Chart:
     Attributes:
         metric: label of the vertical axis.
         curves: at least one.
-        lines: horizontal reference lines, name and height.
+        lines: reference lines, name and height.
 
     Example:
         >>> from privstats.workflows.report import Chart, Curve
@@ -87,7 +87,7 @@ class Page:
 
 
 def require_extra(*packages: str) -> None:
-    """Raise ``MissingExtraError``, with the remedy, where packages of the ``report`` extra are missing.
+    """Raise ``MissingExtraError`` where packages of the ``report`` extra are missing.
 
     Example:
         >>> from privstats.workflows.report import require_extra

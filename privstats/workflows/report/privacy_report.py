@@ -1,7 +1,4 @@
-"""Write the privacy officer's page: what is collected, guaranteed and not, spent, released and tried; needs jinja2.
-
-An authority's questions have a separate page (``evidence``).
-"""
+"""Write the privacy officer's page: what is collected, guaranteed and not, spent, released and tried; needs jinja2."""
 
 from __future__ import annotations
 
@@ -29,10 +26,10 @@ from privstats.workflows.report.sessions import collected, collected_table, cour
 
 
 def model_finding(head: Any, plan: Plan) -> Finding:
-    """Return the finding about a model on its plan's page; it is a violation where no guarantee covers the model.
+    """Return the finding about a model on its plan's page, a violation where no guarantee covers the model.
 
     Args:
-        head: a fitted head, from ``heads.load``.
+        head: fitted, from ``heads.load``.
         plan: the page's plan.
 
     Raises:
@@ -86,11 +83,11 @@ class Statement:
         accounts: of the data owner's ledger, if any.
         findings: of audits and attacks.
         at: time of writing.
-        course: begun by the plan, if any; the page then states the course's guarantee.
+        course: begun by the plan, if any; the page then states its guarantee.
 
     Raises:
         ReleaseError: the release is under another plan.
-        PlanError: the plan's cut points are open, and no course estimates them.
+        PlanError: cut points are open, and no course estimates them.
 
     Example:
         >>> from privstats.workflows.report import Statement
@@ -122,7 +119,7 @@ class Statement:
 
     @property
     def guarantee(self) -> Guarantee:
-        """Guarantee of all covered releases together; mu is infinite without DP."""
+        """Guarantee of all covered releases; mu is infinite without DP."""
         return total_of(self.course or self.plan).guarantee
 
     def _repr_html_(self) -> str:
@@ -189,7 +186,7 @@ def _of_plan(plan: Plan, course: Course | None) -> dict[str, Any]:
 
 
 def _documents(plan: Plan, course: Course | None) -> list[tuple[str, str]]:
-    """Return the files behind the page, a course's origin included, because it states the total guarantee."""
+    """Return the files behind the page, with any course's origin, which states the total guarantee."""
     if course is None or course_kind(course).single:
         return [("The plan itself", plan.to_toml())]
     from privstats.course.document import texts
@@ -199,7 +196,7 @@ def _documents(plan: Plan, course: Course | None) -> list[tuple[str, str]]:
 
 
 def _worst(guarantee: Guarantee, found: Sequence[spending.Together]) -> float | None:
-    """Return the maximum records of 100 found, in this release or with earlier spends; None without a bound."""
+    """Return the maximum records of 100 found, earlier spends included, or None."""
     every = (guarantee, *(each.guarantee for each in found))
     return None if any(math.isinf(each.mu) for each in every) else max(map(explanations.hits, every))
 

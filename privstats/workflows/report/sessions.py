@@ -26,7 +26,7 @@ class Session:
 
 
 def sessions_in(plan: Plan, course: Course | None) -> Iterator[Session]:
-    """Yield a course's sessions in order, equal ones grouped, or a plan's only session."""
+    """Yield a course's sessions in order, equal ones grouped."""
     if course is None:
         yield Session("the one session", 1, plan)
         return
@@ -47,7 +47,7 @@ def _alike(plan: Plan) -> tuple[object, ...]:
 
 
 def collected(plan: Plan, course: Course | None = None) -> list[str]:
-    """Explain what a party sends, what a record is, and what bounds records, patients and classes."""
+    """Explain what a party sends, and what bounds records, patients and classes."""
     sessions = list(sessions_in(plan, course))
     return [
         _leaves(plan, total_of(course or plan)),
@@ -70,7 +70,7 @@ def _leaves(plan: Plan, total: Total) -> str:
 
 
 def records_of(sessions: Sequence[Session]) -> list[str]:
-    """State once what a record is and what bounds its weight, naming sessions where these differ."""
+    """State once what a record is and its bound, by session where these differ."""
     records = by_session(sessions, lambda plan: [plan.schema.record])
     bounds = by_session(sessions, lambda plan: explanations.bounded(plan.schema))
     phrases = (f"{record} (in session {where})" if where else record for record, where in records.items())
@@ -79,7 +79,7 @@ def records_of(sessions: Sequence[Session]) -> list[str]:
 
 
 def by_session(sessions: Sequence[Session], phrases: Callable[[Plan], Sequence[str]]) -> dict[str, str]:
-    """Return each phrase with its sessions, ``"2 to 9"``, or an empty text for all."""
+    """Return each phrase with its sessions, ``"2 to 9"``, or empty for all."""
     names: dict[str, list[str]] = {}
     for each in sessions:
         for phrase in phrases(each.plan):
@@ -105,7 +105,7 @@ def persons_in_sessions(course: Course | None) -> list[str]:
 
 
 def collected_table(plan: Plan, course: Course | None = None) -> Table:
-    """Return the summed statistics, their count of numbers, and any session names."""
+    """Return the summed statistics and their count of numbers."""
     sessions = list(sessions_in(plan, course))
     rows = [(each.name, *row) for each in sessions for row in _sums(each.plan)]
     header = ("session", "statistic", "what it is", "numbers")
@@ -119,7 +119,7 @@ def _sums(plan: Plan) -> list[tuple[str, str, str]]:
 
 
 def course_table(course: Course) -> Table:
-    """Return a course's sessions with sums and spending, equal consecutive ones grouped."""
+    """Return a course's sessions with sums and spending."""
     header: tuple[Text, ...] = (
         Cell("session", ("in the order in which they are run",)),
         Cell("statistics", ("what is summed",)),

@@ -33,7 +33,7 @@ def together(plan: Plan, kept: Guarantee, digests: Sequence[str], accounts: Sequ
 
     Args:
         plan: of the release.
-        kept: guarantee of the release, or of a course's sessions together.
+        kept: guarantee of the release, or of all the course's sessions.
         digests: under which a ledger charges it.
         accounts: of the ledger.
 
@@ -75,7 +75,7 @@ def accounts_table(accounts: Sequence[Account]) -> Table:
 
 
 def rooms(accounts: Sequence[Account]) -> list[str]:
-    """Explain each account's remaining cap, and why epsilons do not add up."""
+    """Explain each account's remaining cap."""
     out = [f"{account.dataset}: {room(account)}." for account in accounts if account.cap is not None]
     if any(len(account.counted) > 1 and math.isinf(account.pure) for account in accounts):
         out.append("Epsilons of releases do not add up; the squares of their mu do, and epsilon follows from the sum.")
@@ -96,7 +96,7 @@ def _spent(account: Account) -> Guarantee:
 
 
 def _with_this(plan: Plan, guarantee: Guarantee, account: Account) -> Together:
-    """Return this release's guarantee with an account not charged for it, in case their records are the same."""
+    """Return this release's guarantee with an account not charged for it, as if of equal records."""
     where, cap, privacy = f"If it is of the same records, with {_releases(account)}", account.cap, plan.privacy
     if cap is None or isinstance(privacy, NoPrivacy):
         return _row(account, Guarantee(math.inf), where)
