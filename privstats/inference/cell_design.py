@@ -168,13 +168,8 @@ def design_of(cells: Cells, schema: Schema, G: Array, sigma: float, chosen: Sequ
 
 @dataclass(frozen=True, eq=False)
 class _Block:
-    """One column's cells on the grid; a ramp has several steps per interval.
-
-    Attributes:
-        steps: table cells' entries, ``(s, entries)``.
-        means: mean step per interval.
-        plain: entries constant over an interval.
-    """
+    """One column's cells on the grid: table cells' ``steps``, mean steps per interval, and ``plain`` entries, constant
+    over an interval."""
 
     name: str
     names: tuple[str, ...]
@@ -184,7 +179,6 @@ class _Block:
     plain: NDArray[np.bool_]
 
     def holds(self, sums: Array, total: float, sigma: float, constant: float) -> NDArray[np.bool_]:
-        """Return which intervals hold more records than noise explains."""
         solve = np.linalg.pinv(np.vstack([self.means[:, self.plain].T, np.ones(len(self.names))]))
         counts = solve @ np.append(sums[self.plain], total)
         noise = sigma * np.hypot(np.linalg.norm(solve[:, :-1], axis=1) / math.sqrt(2), solve[:, -1] / constant)

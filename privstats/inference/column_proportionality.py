@@ -84,13 +84,7 @@ class ColumnProportionality:
 
 
 class _Sums(NamedTuple):
-    """Sums at common weights, in real units.
-
-    Attributes:
-        early_score, late_score: sum of r x, ``(p,)``.
-        early_xx, late_xx: sum of v x x', ``(p, p)``.
-        r, v, early: by stratum and bin, ``(b,)``.
-        vx: ``(p, b)``.
+    """Sums of r x and v x x' of both parts, and of r, v and v x by stratum and bin, at common weights, in real units.
     """
 
     early_score: Array
@@ -104,8 +98,6 @@ class _Sums(NamedTuple):
 
 
 class _Noise(NamedTuple):
-    """Noise variances of the round, the check, and each bin."""
-
     g: float
     H: float
     early_g: float
@@ -149,14 +141,8 @@ def column_proportionality(
 
 
 class _Scored(NamedTuple):
-    """The score of a change of every column.
-
-    Attributes:
-        information: variances by chance alone.
-        noise: by noise alone, at these weights.
-        variance: of both and the weights' noise.
-        spread: noise of ``information``.
-    """
+    """The score of a change of every column; ``variance`` is chance, noise and the weights' noise, ``spread`` the noise
+    of ``information``."""
 
     changed: Array
     information: Array

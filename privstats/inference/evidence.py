@@ -168,7 +168,6 @@ def _target(schema: RidgeSchema, target: int | None) -> int:
 
 
 def _records(evidence: GramEvidence, constant: int, records: int | None) -> tuple[float, float]:
-    """Return the number of records, from the constant or public, and its noise."""
     if evidence.constant is not None:
         square = evidence.constant**2
         return float(evidence.G[constant, constant]) / square, evidence.sigma_G / square

@@ -1,6 +1,6 @@
 """Draw survival curves, a head's score and scorecards; needs the ``report`` extra (matplotlib).
 
-Every plot returns the matplotlib figure, 4.2 inches wide for phones; ``path`` saves it as svg, png or pdf.
+Every plot returns the matplotlib figure; ``path`` saves it as svg, png or pdf.
 """
 
 from __future__ import annotations
@@ -72,7 +72,6 @@ def plot_survival(
 
     Args:
         curves: from :func:`kaplan_meier`.
-        path: svg, png or pdf file, if any.
         xlabel: the unit of time.
         note: text for an empty corner.
 

@@ -93,12 +93,8 @@ def plot_forest(
 ) -> Any:
     """Draw estimates with their intervals, declared ones apart from exploratory ones.
 
-    Ratios have a logarithmic axis with a line at 1, others a line at 0. Unreported rows have no mark.
-
-    Args:
-        tables: from :func:`effect`, :func:`hazards` or a regression; several of one kind by name.
-        path: svg, png or pdf file, if any.
-        alpha: level of the intervals.
+    Ratios have a logarithmic axis with a line at 1, others a line at 0. Unreported rows have no mark. ``tables`` are
+    from :func:`effect`, :func:`hazards` or a regression; several of one kind by name.
 
     Raises:
         ReleaseError: nothing is reported, tables of several kinds, or another file format.

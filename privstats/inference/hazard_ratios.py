@@ -312,7 +312,6 @@ def _crossed_by(schema: HazardSchema, counts: Release | None) -> str | None:
 
 
 def _times_of(schema: HazardSchema, counts: Release | None) -> str:
-    """Return the assumption about time inside a bin."""
     if schema.times is None:
         return "nobody leaves inside a bin, or all groups leave alike"
     if schema.times == "discrete":
@@ -340,7 +339,7 @@ def _early_end(counts: Release | None, schema: HazardSchema) -> tuple[str, ...]:
 
 
 def _cap_bin(schema: HazardSchema, w: Array, H: Array) -> str | None:
-    """Return the first bin where a stratum's cumulative hazard, at the mean of those at risk, passes the cap."""
+    """Return the bin where a stratum's cumulative hazard, at the mean of those at risk, passes the cap."""
     hazards = _mean_hazard(schema, w, H).reshape(schema.baselines, -1)
     passed = np.flatnonzero((np.cumsum(hazards, axis=1) > schema.cap).any(axis=0))
     return schema.bins.cells[int(passed[0])] if len(passed) else None

@@ -1,7 +1,4 @@
-"""Estimate a head's ROC curve, area and calibration from binned, noisy counts.
-
-Counts do not order two records in one bin, so the area's interval covers losing and winning every such pair.
-"""
+"""Estimate a head's ROC curve, area and calibration from binned, noisy counts."""
 
 from __future__ import annotations
 
@@ -212,7 +209,6 @@ def expected_area(plan: Plan, share: float, *, records: int | None = None, alpha
         plan: of a score; for more than two classes with a table for each.
         share: of the class among the records, above 0 and below 1.
         records: number scored; ``cohort.max_records`` if omitted.
-        alpha: level of the interval.
 
     Raises:
         ValueError: the plan counts no score of a class.

@@ -265,14 +265,7 @@ def _schema_of(release: Release) -> ScoringSchema:
 
 
 class _Counted(NamedTuple):
-    """Counts of a score, for any released tables.
-
-    Attributes:
-        confusion: ``(C, C)``.
-        right: wrong and right ones, from the fewest cells, ``(2,)``.
-        curves: others and members by bin, per class.
-        calibration: None for margins.
-    """
+    """Counts of a score; ``right`` holds wrong and right ones, from the fewest cells."""
 
     confusion: Array
     sigma: float
@@ -320,7 +313,6 @@ def _predicted(confusion: Array, sigma: float, z: float) -> tuple[tuple[Interval
 
 
 def _only(table: CountTable, labels: tuple[str, ...], z: float) -> str | None:
-    """Return the only predicted class beyond the noise, or None."""
     predicted = table.counts.sum(axis=0)
     room = z * table.sigma * float(np.sqrt(len(predicted)))
     likeliest = int(predicted.argmax())

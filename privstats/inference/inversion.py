@@ -7,8 +7,7 @@ For ``G b = h`` with observed ``G + E`` and ``h + e`` the score at b is exactly
 
 for E symmetric with variance sigma_G^2 on its diagonal and half of it elsewhere. A value t of a contrast c'b is
 accepted where the score along ``a = G^-1 c / c'G^-1 c`` is within its quantile, one quadratic inequality (Fieller
-1954). Where the accepted set is unbounded the contrast is *not reported*. Usual intervals cover as little as 4 % under
-noise where 95 is claimed.
+1954). Where the accepted set is unbounded the contrast is *not reported*.
 """
 
 from __future__ import annotations

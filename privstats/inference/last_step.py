@@ -1,9 +1,9 @@
 """Solve the last round of a course of scores without damping: estimates, intervals and tests.
 
-One step from weights near the maximum of the likelihood reaches it up to a bounded error (:class:`LastStep`); intervals
-hold for every bias up to the bound. A coefficient is hidden where the bound is large or its information was still
-changing: in a logistic's tail each Newton step moves log odds by 1 and divides the information by e, and noise may make
-that step look small. The bias depends on earlier rounds' noise, independent of this step's.
+One step from weights near the maximum of the likelihood reaches it up to a bounded error; intervals hold for every bias
+up to the bound. A coefficient is hidden where the bound is large or its information was still changing: in a logistic's
+tail each Newton step divides the information by e, and noise may make that step look small. The bias depends on earlier
+rounds' noise, independent of this step's.
 """
 
 from __future__ import annotations

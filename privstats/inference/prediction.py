@@ -207,8 +207,6 @@ def effect_half_widths(course: Effect, guesses: Guesses, alpha: float) -> tuple[
 
 
 class _Means(NamedTuple):
-    """Means of weight, squared influence, e (1 - e), and treated."""
-
     weight: float
     square: float
     information: float
@@ -230,7 +228,7 @@ def _means(schema: EffectSchema, guesses: Guesses) -> _Means:
 
 
 def _chance(schema: EffectSchema) -> float:
-    """Return a trial's probability, or over sites the one with the influence's average variance."""
+    """Return the probability, over sites that with the influence's average variance."""
     pi = np.atleast_1d(np.asarray(schema.probability, np.float64))
     if len(pi) == 1:
         return float(pi[0])
@@ -248,7 +246,6 @@ def _propensities(guesses: Guesses) -> tuple[Array, Array]:
 
 
 def _noisy(course: Effect, guesses: Guesses, means: _Means, alpha: float) -> float:
-    """Return the half width as the reader computes it."""
     schema, n = course.schema, float(guesses.records)
     C, parts = schema.half * schema.cap, math.sqrt(schema.blocks)  # noise of all subgroups is in their sum
     sigma = {letter: size * parts for letter, size in _sigma(course.plan).items()}
@@ -270,7 +267,7 @@ def _noisy(course: Effect, guesses: Guesses, means: _Means, alpha: float) -> flo
 
 
 def _of_lines(course: Effect, guesses: Guesses) -> float:
-    """Return the squared influences that line errors add; a penalty's are common to both arms."""
+    """Return the squared influences that line errors add."""
     if course.schema.probability is None:
         return 0.0
     pi = _chance(course.schema)
@@ -305,9 +302,9 @@ def _columns(schema: EffectSchema, guesses: Guesses) -> Array:
 
 
 def _line_errors(course: Effect, guesses: Guesses, records: float) -> tuple[Array, Array]:
-    """Return one arm's squared line errors per column: the penalty's, and sampling's with noise.
+    """Return one arm's squared line errors per column: the penalty's, and the rest.
 
-    Slopes are guessed to explain as much as they leave, within the outcomes' range; without lines all of it.
+    Slopes are guessed to explain as much as they leave, within the outcomes' range.
     """
     schema = course.schema
     residual, columns = _residual(schema, guesses), _columns(schema, guesses)

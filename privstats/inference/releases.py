@@ -34,7 +34,7 @@ def present_releases(releases: Sequence[Release | None]) -> list[Release]:
 def counted_before(releases: Sequence[Release | None]) -> tuple[tuple[Plan, ...], Releases]:
     """Return the plans of a ``Binned`` course's count sessions, and the releases behind them.
 
-    Estimated cut points serve as well as public ones here: the counts' noise is independent of the sums'.
+    The counts' noise is independent of the sums', so estimated cut points serve as well as public ones.
 
     Raises:
         ReleaseError: the sums were measured behind other cut points.

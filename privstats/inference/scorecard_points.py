@@ -153,8 +153,6 @@ def _refined(head: Any, releases: Sequence[Release]) -> Callable[[Generator], Li
 
 @dataclass(frozen=True, eq=False)
 class _Round:
-    """A gradient round in row coordinates."""
-
     weights: Array
     gradient: Array
     kappa: float
@@ -167,7 +165,6 @@ class _Round:
         return cls(weights @ lengths, gradient, release.moments.k, float(release.sigma["g"]))
 
     def moved(self, whitening: softmax.SoftmaxWhitening, weights: Array, hessian: Array) -> Array:
-        """Return the sum moved to other weights and whitening."""
         lengths = _to_rows(whitening)
         return np.asarray((self.gradient + (weights @ lengths - self.weights) @ hessian) @ lengths)
 
@@ -181,10 +178,8 @@ def _to_rows(whitening: softmax.SoftmaxWhitening) -> Array:
 
 
 def _sure_second_moment(evidence: ClassEvidence) -> Array:
-    """Return the second moment of (x, 1) over all records, ``(d + 1, d + 1)``, beyond the noise.
-
-    Eigenvalues below the noise's edge, ``sigma sqrt(2 d)``, count as 0, so that bands err wide.
-    """
+    """Return (x, 1)'s second moment, ``(d + 1, d + 1)``, with eigenvalues below the noise's edge, ``sigma sqrt(2 d)``,
+    as 0: bands err wide."""
     B, total = np.asarray(evidence.B), evidence.A.sum(axis=0)
     values, vectors = np.linalg.eigh((B + B.T) / 2)
     sure = np.where(values > evidence.noise("B") * math.sqrt(2 * len(B)), values, 0.0)

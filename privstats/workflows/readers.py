@@ -246,7 +246,6 @@ class UnreadStatistics:
     """Statistics of a plan that the chosen readers, heads and tables, read or do not read.
 
     Attributes:
-        chosen: the readers.
         assumed: whether ``chosen`` is a default.
         readers: per statistic, with default parameters.
         letters: unread statistics.
@@ -308,11 +307,7 @@ class UnreadStatistics:
 
 
 def unread_statistics(plan: Plan, chosen: Sequence[str] = ()) -> UnreadStatistics:
-    """Compare a plan's statistics with those that heads and tables read.
-
-    Args:
-        plan: the plan.
-        chosen: names of heads or of ``readers.TABLES``; by default the first possible one.
+    """Compare a plan's statistics with those that the ``chosen`` heads and tables, or the first possible one, read.
 
     Raises:
         KeyError: no such reader exists.

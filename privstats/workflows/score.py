@@ -1,4 +1,4 @@
-"""Define what experiments share: a point on a curve, a score's meaning, and seeded noise."""
+"""Define points, scores and seeded noise of experiments."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Choose clip norm and grid from public data only, before any private record is read.
-
-Never tune on private data: each choice must come from data that may be published.
-"""
+"""Choose clip norm and grid from public data only: never tune on private data."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Estimate survival curves from a table of time against event.
-
-Standard errors come from the delta method; without noise at discrete times it is Greenwood's formula.
-"""
+"""Estimate survival curves from a table of time against event, with errors by the delta method."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Released count tables as arrays, and two engines for their statistics.
-
-Negative counts are used as released: clipping at 0 would bias every sum.
-"""
+"""Read released count tables as arrays; negative counts stay, because clipping at 0 would bias every sum."""
 
 from __future__ import annotations
 

@@ -98,7 +98,6 @@ def logrank_test(
 def _groups(
     release: Release, time: str, event: str, by: str, times: Times | None, strata: str | None, needs: str
 ) -> tuple[Array, float, int]:
-    """Return counts ``(2, strata, bins, events)``, a cell's noise, and the number of bins reported in all strata."""
     tables = list(event_tables(release, time, event, by, times, causes=True).values())
     if len(tables) != 2:
         raise ReleaseError(f"{by!r} has {len(tables)} groups, and {needs} compares two; release such a table")
@@ -112,7 +111,6 @@ def _groups(
 
 
 def _hypergeometric(counts: Array, at_risk: Array) -> float:
-    """Return U's variance at discrete times, given the margins."""
     r, d = at_risk.sum(axis=0), counts[..., 1].sum(axis=0)
     share, several = at_risk[0] / r, r > 1
     return float(np.where(several, d * share * (1 - share) * (r - d) / np.where(several, r - 1, 1.0), 0.0).sum())

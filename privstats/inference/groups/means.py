@@ -265,7 +265,7 @@ def _sampling(variances: Array, means: Array, safe: Array, sigma: Mapping[str, f
 
 
 def _degrees(sampling: Array, noise: Array, left: Array, unsure: Array) -> Array:
-    """Return Satterthwaite's degrees of freedom; the means' noise has infinitely many, because its level is known."""
+    """Return Satterthwaite's degrees of freedom; the means' noise, of known level, has infinitely many."""
     variance = sampling + noise
     share = np.divide(sampling**2 / left + unsure, variance**2, out=1 / left + 0 * variance, where=variance > 0)
     return np.asarray(1 / np.maximum(share, 1e-12))

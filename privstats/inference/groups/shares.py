@@ -194,7 +194,7 @@ def _shares(release: Release, by: str, name: str, alpha: float, z: float) -> Sha
 
 
 def _pvalue(release: Release, by: str, name: str) -> float:
-    """Return the chi-squared p-value; NaN where hidden, or for a cell empty in every group."""
+    """Return the p-value; NaN where hidden, or for a cell empty in every group."""
     try:
         test = chi2_contingency(release, by, name)
     except ReleaseError:
@@ -275,7 +275,7 @@ def category_difference(counts: Array, sigma: float, alpha: float, z: float) -> 
 
 
 def _shares_apart(counts: Array, records: Array) -> tuple[Array, Array, Array]:
-    """Return both groups' shares; their difference and mean covariance without the first cell."""
+    """Return shares, and their difference and mean covariance without the first cell."""
     shares = counts / records[:, None]
     one, other = (np.diag(each[1:]) - np.outer(each[1:], each[1:]) for each in shares)
     return shares, shares[0, 1:] - shares[1, 1:], (one + other) / 2
@@ -287,7 +287,7 @@ def _length(counts: Array, records: Array) -> float:
 
 
 def _length_and_errors(counts: Array, records: Array) -> tuple[float, Array] | None:
-    """Return v's length and its derivatives by count; None where S is indefinite."""
+    """Return v's length and its derivatives by count, or None."""
     shares, apart, covariance = _shares_apart(counts, records)
     try:
         root = np.linalg.cholesky(covariance)

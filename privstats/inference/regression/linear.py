@@ -1,6 +1,6 @@
 """Fit a linear regression from a release, with one residual variance or errors from disjoint parts.
 
-Parts are a ridge schema's folds, assigned by a public hash of the record, or groups of sites.
+Parts are folds, assigned by a public hash of the record, or groups of sites.
 """
 
 from __future__ import annotations
@@ -51,8 +51,7 @@ def ols(
     """Fit ordinary least squares from a release of a :class:`~privstats.RidgeSchema`, with intervals that hold under
     noise.
 
-    Fitting costs no privacy, and one release yields every submodel. Nothing is shrunk, so intervals cover the
-    coefficients themselves.
+    Fitting costs no privacy, and one release yields every submodel. Nothing is shrunk.
 
     Args:
         release: with or without noise; or a ``Binned`` course's releases in order, None for a count session without a
@@ -67,8 +66,7 @@ def ols(
             depends on the columns. ``"auto"``: folds if the schema has at least 8, else nonrobust. F folds have sqrt(F)
             times the noise of one sum, under any choice.
         unclipped: state that every party's clip report counts none. Otherwise no coefficient is reported where more
-            than a tenth of normal targets would be beyond the bound: two moments do not distinguish values clipped from
-            values just inside.
+            than a tenth of normal targets would be beyond the bound.
 
     Assumes:
         The model is linear, records are independent, clipping is negligible, clients are honest.

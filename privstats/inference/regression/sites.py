@@ -37,8 +37,8 @@ def fixed_effects(
     instead, with F - 1 degrees of freedom. Those errors need no assumption inside a site, but are somewhat too short
     (91 % measured) where sites differ much in size or in a column's spread.
 
-    The numbers are those of least squares with a dummy per site, at no privacy cost. There is no intercept, columns
-    constant within every site cannot be reported, and R-squared is within sites.
+    The numbers are those of least squares with a dummy per site. There is no intercept, columns constant within every
+    site cannot be reported, and R-squared is within sites.
 
     Args:
         release: with or without noise, of ``pulls=(0,)``. The plan may map columns by ``Centre`` and ``Scale``;

@@ -158,7 +158,7 @@ def adjusted_means(
 def _interval(
     both: Standardisation, arm: int, mean: float, noise: float, half: float, squares: float | None, alpha: float
 ) -> tuple[float, float]:
-    """Return the range of means m with ``(mean - m)^2 <= z^2 (variance(m) + noise)``.
+    """Return the m with ``(mean - m)^2 <= z^2 (variance(m) + noise)``.
 
     v(m) is the smaller of ``half^2 - m^2`` and the outcomes' squares over the records.
     """

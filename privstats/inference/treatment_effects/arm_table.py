@@ -1,4 +1,4 @@
-"""Tabulate outcomes by arm: numbers analysed, events, risks or means, then the effects (CONSORT 17a)."""
+"""Tabulate outcomes by arm, then the effects (CONSORT 17a)."""
 
 from __future__ import annotations
 

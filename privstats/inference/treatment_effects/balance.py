@@ -81,12 +81,8 @@ def balance_of(sums: ArmSums, schema: Any, alpha: float) -> Balance:
 
 
 class _Arms(NamedTuple):
-    """Both arms' records ``(2,)`` and their columns' sums, squares and variances, ``(m, 2)``.
-
-    Attributes:
-        safe: records, or 1 where noise yields none.
-        clear: whether a column's mean variance exceeds its noise, ``(m,)``.
-    """
+    """Both arms' records and their columns' moments; ``safe`` records are at least 1, ``clear`` variances exceed their
+    noise."""
 
     n: Array
     first: Array
@@ -165,7 +161,6 @@ def standardised(entries: Array) -> Array:
 
 
 def _units(schema: Any, width: int) -> tuple[Array, Array]:
-    """Return the columns' scale and shift: u = scale x + shift."""
     arm = schema.transform[-1].column
     scale, shift = map_columns(schema.transform[:-1], width + 1)
     return np.delete(scale, arm), np.delete(shift, arm)

@@ -1,7 +1,4 @@
-"""Test whether effects differ between groups of sites: Cochran's Q, I-squared and the spread of sites.
-
-No estimate for a site or a group is shown.
-"""
+"""Test whether effects differ between groups of sites, without showing any site's or group's estimate."""
 
 from __future__ import annotations
 
@@ -150,13 +147,11 @@ def heterogeneity_of(sums: GroupSums, sites: int) -> Heterogeneity:
 
 
 def _welch(q: float, groups: int, lost: float) -> tuple[float, float]:
-    """Return Welch's statistic and second degrees of freedom."""
     statistic = q / (groups - 1) / (1 + 2 * (groups - 2) / (groups**2 - 1) * lost)
     return statistic, (groups**2 - 1) / (3 * lost)
 
 
 def _between(q: float, raised: float, second: float, w: Array) -> float:
-    """Return DerSimonian and Laird's variance between groups."""
     excess = second / (second - 2) if second > 2 else 1.0
     return float((q - (len(w) - 1) * raised * excess) / (w.sum() - (w**2).sum() / w.sum()))
 

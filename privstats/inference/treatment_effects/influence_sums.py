@@ -1,7 +1,4 @@
-"""Compute ratios of sums from an ``Effect`` course's releases, over all records or some subgroups.
-
-Sums of disjoint subgroups add up, and so do their noise variances.
-"""
+"""Compute ratios of sums from an ``Effect`` course's releases; disjoint subgroups' sums and noise variances add up."""
 
 from __future__ import annotations
 
@@ -135,7 +132,6 @@ def _schema(last: Release) -> EffectSchema:
 
 
 def _lines(schema: EffectSchema, present: Sequence[Release]) -> tuple[Values, ...]:
-    """Return the published lines, checked against earlier releases."""
     before, last = present[:-1], present[-1]
     if not schema.fits_propensity and len(before) > 1:
         raise ReleaseError(f"a trial's course has two sessions, got {len(present)} releases; give those of one course")

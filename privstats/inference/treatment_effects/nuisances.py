@@ -1,7 +1,7 @@
 """Bound the variance that errors of a propensity and of outcome lines add to an effect.
 
 An influence value has no first-order error in either. Their product has mean 0, because the sessions' noise is
-independent, and enters as variance.
+independent.
 """
 
 from __future__ import annotations
@@ -116,7 +116,6 @@ def _covariance_of_weights(last: Release, part: slice = slice(None)) -> Array:
 
 
 def _covariance_of_line(sums: ArmSums, arm: int, line: Array, residual: float) -> Array:
-    """Return sampling, noise, and the square of the penalty's shrinkage."""
     G, size = _positive(sums.G[arm]), penalty(sums.sigma_G, len(line))
     raised = G + (size + _LEAST * float(np.trace(G)) + np.finfo(np.float64).tiny) * np.eye(len(line))
     inverse = np.linalg.inv(raised)

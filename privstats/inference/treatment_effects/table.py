@@ -1,7 +1,6 @@
 """Read a treatment effect, one ratio of noisy sums, from an ``Effect`` course's releases.
 
-A record's influence values have the effect as their mean, whatever the published lines. Their sum over that of the
-weights is the estimate; their squares yield its error.
+A record's influence values have the effect as their mean, whatever the published lines.
 """
 
 from __future__ import annotations
@@ -229,9 +228,9 @@ def effect(releases: Sequence[Release | None]) -> EffectTable:
     """Return the effect of a treatment from all releases of an ``Effect`` course.
 
     In a trial it is the effect of *assignment*: non-compliers count where assigned. The outcome lines only shorten the
-    interval, which holds whether they are right or wrong. Without randomisation it is an adjusted difference, weighted
-    by the *published* propensity. That is the effect only without unmeasured confounding, which no sum can test, and if
-    the propensity or the outcome lines are right within the trim.
+    interval, which holds whether they are right or wrong. Without randomisation it is a difference adjusted by the
+    *published* propensity. That is the effect only without unmeasured confounding, which no sum can test, and if the
+    propensity or the outcome lines are right within the trim.
 
     Where noise is small or an arm is rare, an effect is reported only if no record can weigh more than .4 of a standard
     error: no interval of means holds for a few rare outcomes.
@@ -324,7 +323,6 @@ def _of_nuisances(found: Nuisances | None, read: CourseSums, place: int, blocks:
 
 
 def _misassigned(schema: EffectSchema, arms: ArmSums | None) -> str:
-    """Return why a trial's arms do not fit its probability."""
     if schema.probability is None or arms is None:
         return ""
     (treated, others), chances = arms.records, schema.probabilities

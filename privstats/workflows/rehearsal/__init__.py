@@ -1,7 +1,4 @@
-"""Rehearse a study on tables that one may look at: a joint model's value, and its cost.
-
-Facts that a study must state are read from the tables, so no result is a release.
-"""
+"""Rehearse a study on tables that one may look at; no result is a release."""
 
 from typing import TYPE_CHECKING
 

@@ -180,7 +180,8 @@ def opened(files: Sequence[Source], asked: Asked) -> Opened:
 
 
 def rehearsed(what: Opened, advance: Callable[[int], None], rng: Generator | None = None) -> Rehearsal:
-    """Run the sessions with masks and noise, and fit each model; ``advance`` is called ``len(what.parties) + 3`` times."""
+    """Run the sessions with masks and noise, and fit each model; ``advance`` is called once per party and 3 times more.
+    """
     start = perf_counter()
     releases = _releases(what, rng)
     head = _fitted(_head(what), releases)

@@ -1,7 +1,4 @@
-"""Read a party's records in a rehearsal from a file, with detected dialect, or from a table in memory.
-
-A study's parties state the dialect, because detection reads all records.
-"""
+"""Read a party's records in a rehearsal from a file, with detected dialect, or from a table in memory."""
 
 from __future__ import annotations
 

@@ -131,10 +131,7 @@ _WITHDRAWN = {
 
 
 def ethics_page(statement: Statement) -> str:
-    """Return the pages as HTML in one file, A4 in print, with nothing to fetch.
-
-    Args:
-        statement: only its plan and course are read.
+    """Return the pages as HTML in one file, A4 in print, with nothing to fetch; only plan and course are read.
 
     Raises:
         MissingExtraError: jinja2 is not installed.

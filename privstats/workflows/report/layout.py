@@ -1,4 +1,4 @@
-"""Lay out every page on one self-contained sheet, and load sections that other packages add.
+"""Lay out every page on one self-contained sheet, and load other packages' sections.
 
 Audits and attacks enter through ``privstats.findings``, because the library must not import its attacker. Needs the
 ``report`` extra (jinja2; pictures need matplotlib).
@@ -103,9 +103,6 @@ def render(package: str, template: str, **values: Any) -> str:
         package: with the template; ``layout.html`` and ``parts.html`` come from there or here.
         template: file name.
         values: variables; texts are escaped, and ``version`` is predefined.
-
-    Raises:
-        MissingExtraError: jinja2 is not installed.
     """
     jinja2 = optional_dependencies.load("jinja2", by="a page")
     packages = (package, __package__)
@@ -156,12 +153,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class Search:
-    """Effort and seed of audits or attacks.
-
-    Attributes:
-        seed: for reproducible findings, or None.
-        trials: their number; None: the finder's choice.
-        tick: called as work is done.
+    """Effort and seed of audits or attacks; None leaves the finder's choice, ``tick`` is called as work is done.
 
     Example:
         >>> from privstats.workflows.report import Search

@@ -18,11 +18,7 @@ from privstats.workflows.score import Point
 
 @dataclass(frozen=True)
 class Curve:
-    """A score against epsilon.
-
-    Attributes:
-        name: for the legend.
-        points: at least one, with positive, finite epsilons.
+    """A score against positive, finite epsilons, at least one.
 
     Example:
         >>> from privstats.workflows.report import Curve
@@ -38,12 +34,7 @@ class Curve:
 
 @dataclass(frozen=True)
 class Chart:
-    """Curves over common epsilons.
-
-    Attributes:
-        metric: label of the vertical axis.
-        curves: at least one.
-        lines: reference lines, name and height.
+    """Curves, at least one, over common epsilons, with horizontal reference ``lines`` by name and height.
 
     Example:
         >>> from privstats.workflows.report import Chart, Curve

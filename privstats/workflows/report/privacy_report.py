@@ -1,4 +1,4 @@
-"""Write the privacy officer's page: what is collected, guaranteed and not, spent, released and tried; needs jinja2."""
+"""Write the privacy officer's page: what is collected, guaranteed, spent, released and tried; needs jinja2."""
 
 from __future__ import annotations
 
@@ -134,9 +134,6 @@ class Statement:
 def page_of(statement: Statement) -> str:
     """Return the page as HTML in one file, with nothing to fetch.
 
-    Raises:
-        MissingExtraError: jinja2 is not installed.
-
     Example:
         >>> from privstats.workflows.report import Statement, page_of
         >>> privacy = ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=1.0, delta=1e-5)
@@ -186,7 +183,7 @@ def _of_plan(plan: Plan, course: Course | None) -> dict[str, Any]:
 
 
 def _documents(plan: Plan, course: Course | None) -> list[tuple[str, str]]:
-    """Return the files behind the page, with any course's origin, which states the total guarantee."""
+    """Return the files behind the page; a course's origin states the total guarantee."""
     if course is None or course_kind(course).single:
         return [("The plan itself", plan.to_toml())]
     from privstats.course.document import texts
