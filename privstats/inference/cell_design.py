@@ -168,8 +168,10 @@ def design_of(cells: Cells, schema: Schema, G: Array, sigma: float, chosen: Sequ
 
 @dataclass(frozen=True, eq=False)
 class _Block:
-    """One column's cells on the grid: table cells' ``steps``, mean steps per interval, and ``plain`` entries, constant
-    over an interval."""
+    """One column's cells on the grid.
+
+    ``steps`` are table cells' entries, ``means`` each interval's, ``plain`` entries are constant over an interval.
+    """
 
     name: str
     names: tuple[str, ...]

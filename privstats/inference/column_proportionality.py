@@ -84,7 +84,9 @@ class ColumnProportionality:
 
 
 class _Sums(NamedTuple):
-    """Sums of r x and v x x' of both parts, and of r, v and v x by stratum and bin, at common weights, in real units.
+    """Sums of both parts at common weights, in real units.
+
+    By column they are of r x and v x x', by stratum and bin of r, v and v x.
     """
 
     early_score: Array
@@ -110,7 +112,7 @@ class _Noise(NamedTuple):
 def column_proportionality(
     last: Release, check: Release, errors: LastStep, names: Sequence[str], scale: Array
 ) -> ColumnProportionality:
-    """Return the tests of all columns, from the last round and the ``check`` over early bins at equal weights.
+    """Return the tests of all columns.
 
     u is the columns' score minus the bins' column means times the bins' scores, I its information (E early, L late, I
     their sum). The score of a change is ``s = I_E I^-1 u_L - I_L I^-1 u_E``. Its variance is ``I_L I^-1 I_E`` plus the
@@ -141,8 +143,10 @@ def column_proportionality(
 
 
 class _Scored(NamedTuple):
-    """The score of a change of every column; ``variance`` is chance, noise and the weights' noise, ``spread`` the noise
-    of ``information``."""
+    """The score of a change of every column.
+
+    ``variance`` is chance, noise and the weights' noise; ``spread`` is the noise of ``information``.
+    """
 
     changed: Array
     information: Array

@@ -73,7 +73,7 @@ class LinearSums:
 def linear_sums(
     release: Release, columns: Sequence[str | int] | None, target: int | None, records: int | None
 ) -> LinearSums:
-    """Read the sums of a linear regression from a release of a ``RidgeSchema``; arguments as for ``ols``."""
+    """Read a linear regression's sums from a ``RidgeSchema``'s release; arguments as for ``ols``."""
     schema = ridge_schema(release)
     evidence = release_gram(release, records)
     target = _target(schema, target)

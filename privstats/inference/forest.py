@@ -91,7 +91,7 @@ def forest_rows(tables: Estimates | Mapping[str, Estimates], alpha: float = 0.05
 def plot_forest(
     tables: Estimates | Mapping[str, Estimates], path: str | Path | None = None, *, alpha: float = 0.05
 ) -> Any:
-    """Draw estimates with their intervals, declared ones apart from exploratory ones.
+    """Draw estimates with their intervals, declared and exploratory ones in separate panels.
 
     Ratios have a logarithmic axis with a line at 1, others a line at 0. Unreported rows have no mark. ``tables`` are
     from :func:`effect`, :func:`hazards` or a regression; several of one kind by name.

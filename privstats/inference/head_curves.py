@@ -56,8 +56,8 @@ class RocCurve:
 
         Guarantee:
             Wherever the intervals of all thresholds hold, so does the band, between thresholds too. A curve rises: at a
-            rate x it is at most the high end of a threshold whose false positive rate is surely at least x, and at
-            least the low end of one whose rate is surely at most x. Intervals and band hold pointwise, not all at once.
+            rate x it is at most the high end of a threshold with a false positive rate surely at least x, and at least
+            the low end of one with a rate surely at most x. Intervals and band hold pointwise, not all at once.
         """
         false, true = (np.array(each).reshape(-1, 4) for each in (self.false_positive, self.true_positive))
         rates = np.unique(np.concatenate([[0.0, 1.0], false[:, 1], false[:, 2]]))
@@ -76,12 +76,12 @@ def roc_curve(edges: tuple[float, ...], others: Array, members: Array, sigma: fl
 
 
 def area(others: Array, members: Array, sigma: float, z: float) -> Interval:
-    """Return the chance that a member scores above one of the others, ties split evenly, with its interval.
+    """Return the chance that a member scores above one of the others, with its interval.
 
-    Test inversion: theta is accepted where ``|x' K y - theta P Q| <= z s``. x and y are the counts of members and
-    others, P and Q their sums, ``K_ba`` 1 for a < b, t for a = b. By the delta method ``s^2 = sum vx (K y - theta Q)^2
-    + sum vy (K' x - theta P)^2``, ``v = max(count, 0) + sigma^2``. The low end has t = 0, the high end t = 1. Not
-    reported where no theta is refused.
+    Ties are split evenly. Test inversion: theta is accepted where ``|x' K y - theta P Q| <= z s``. x and y are the
+    counts of members and others, P and Q their sums, ``K_ba`` 1 for a < b, t for a = b. By the delta method ``s^2 = sum
+    vx (K y - theta Q)^2 + sum vy (K' x - theta P)^2``, ``v = max(count, 0) + sigma^2``. The low end has t = 0, the high
+    end t = 1. Not reported where no theta is refused.
     """
     value = float(np.clip(_areas(others, members, 0.5), 0.0, 1.0))
     ends = [_accepted(others, members, tied, sigma, z) for tied in (0.0, 1.0)]

@@ -136,10 +136,10 @@ class LastStep:
 
 
 def remainder(equations: NormalEquations, radius: float) -> float:
-    """Bound the step's remaining error in the norm of H: ``(e^r - 1 - r) / r sqrt(b'Hb)`` with r = R |b|.
+    """Bound the step's remaining error in the norm of H.
 
-    log v moves by at most R |w - w'| between two weights (self-concordance; Bach 2010). Infinite where noise has made H
-    indefinite.
+    The bound is ``(e^r - 1 - r) / r sqrt(b'Hb)`` with r = R |b|: log v moves by at most R |w - w'| between two weights
+    (self-concordance; Bach 2010). Infinite where noise makes H indefinite.
     """
     step = equations.solution
     if equations.determined[0] <= 0:

@@ -58,12 +58,12 @@ def predicted_half_width(
     separation: float = 1.0,
     alpha: float = 0.05,
 ) -> HalfWidth:
-    """Predict the half width of a slope's interval: z sqrt(s2 / (n v) + (sigma_h^2 + sigma_G^2 |b|^2 / 2) / (n v)^2).
+    """Predict the half width of a slope's interval.
 
-    The formula assumes uncorrelated columns of variance v, and slopes that explain half of the target's variance: |b|^2
-    = s2 / v. An effect's half width is in outcome units, a hazard's of a log ratio, from ``expected_events`` among
-    ``max_records``. Against measured intervals, effects are 11 % off at most; hazards 8 % where every row is reported,
-    and 20 % where noise hides some rows.
+    It is z sqrt(s2 / (n v) + (sigma_h^2 + sigma_G^2 |b|^2 / 2) / (n v)^2), for uncorrelated columns of variance v and
+    slopes that explain half of the target's variance: |b|^2 = s2 / v. An effect's half width is in outcome units, a
+    hazard's of a log ratio, from ``expected_events`` among ``max_records``. Against measured intervals, effects are 11
+    % off at most; hazards 8 % where every row is reported, and 20 % where noise hides some rows.
 
     Args:
         plan: of a ``RidgeSchema``; or a complete course of effects or hazards, or its plan; noise is that of
@@ -72,7 +72,6 @@ def predicted_half_width(
         variance: v, a public guess, behind the transform; 1/3 for uniform on -1 to 1.
         residual, treated, separation: as for :class:`Guesses`; ``residual`` of the rarer arm, by default half the
             target bound, for effects a quarter of the outcomes' range.
-        alpha: level of the interval.
 
     Raises:
         PlanError: another schema, or a guess out of range.

@@ -74,7 +74,7 @@ def _behind_ranges(releases: Any) -> tuple[tuple[Plan, ...], Release] | None:
 
 
 def require_records(release: object) -> Release:
-    """Return the release if its sums are over full records, or over persons' averages of their rows.
+    """Return the release if its sums are over full records or persons' averages.
 
     Averages vary no more than one row drawn per person, so a variance estimated from the sums overstates theirs
     (docs/sensitivity.md).

@@ -59,7 +59,7 @@ def releases_behind(head: Any, releases: Released | Sequence[Release | None]) ->
 
 
 def linear_scores(rule: Rule, releases: Sequence[Release]) -> LinearScores:
-    """Return a rule's scores, with one common row length where the rule divides by each row's own.
+    """Return a rule's scores, with one common row length if needed.
 
     Behind a whitening M the scores are ``W M x / |M x| + b``. The common length is the root mean of ``|M x|^2``, ``sum
     l P^2`` from the second moments B.
@@ -178,8 +178,10 @@ def _to_rows(whitening: softmax.SoftmaxWhitening) -> Array:
 
 
 def _sure_second_moment(evidence: ClassEvidence) -> Array:
-    """Return (x, 1)'s second moment, ``(d + 1, d + 1)``, with eigenvalues below the noise's edge, ``sigma sqrt(2 d)``,
-    as 0: bands err wide."""
+    """Return the second moment of (x, 1) beyond the noise, ``(d + 1, d + 1)``.
+
+    Eigenvalues below the noise's edge, ``sigma sqrt(2 d)``, count as 0: bands err on the large side.
+    """
     B, total = np.asarray(evidence.B), evidence.A.sum(axis=0)
     values, vectors = np.linalg.eigh((B + B.T) / 2)
     sure = np.where(values > evidence.noise("B") * math.sqrt(2 * len(B)), values, 0.0)
@@ -220,7 +222,7 @@ def _generator(releases: Sequence[Release]) -> Generator:
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """A head's public map: rows of cells as they are, or minus a mean m and scaled to norm 1.
+    """A head's public map: rows of cells, perhaps minus a mean m and scaled.
 
     A centred row has mean square 1 - |m|^2, the common length, as rows of cells have norm 1.
     """

@@ -1,4 +1,4 @@
-"""Tabulate a model of declared columns: points per cell that add up to log odds, at no privacy cost."""
+"""Tabulate a model of declared columns: points per cell that add up to log odds."""
 
 from __future__ import annotations
 
@@ -167,7 +167,7 @@ class Scorecard(RowTable):
         return np.column_stack([1 - yes, yes])
 
     def explain(self, record: Any, outcome: str | None = None) -> Explanation:
-        """Return the points of one record, a row of a frame or a mapping, the largest first.
+        """Return the points of one record, the largest first.
 
         Raises:
             DataError: not one record, or a column is missing.

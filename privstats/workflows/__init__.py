@@ -1,1 +1,4 @@
-"""Choose, simulate, score and report on a plan before deployment; no party or server of a real session needs this."""
+"""Choose, simulate, score and report on a plan before deployment.
+
+No party or server of a real session needs this.
+"""

@@ -1,4 +1,4 @@
-"""List the readers of a release, heads and tables, with the statistics and budget shares that each needs."""
+"""List the readers of a release, with the statistics and budget shares that each needs."""
 
 from __future__ import annotations
 
@@ -307,7 +307,9 @@ class UnreadStatistics:
 
 
 def unread_statistics(plan: Plan, chosen: Sequence[str] = ()) -> UnreadStatistics:
-    """Compare a plan's statistics with those that the ``chosen`` heads and tables, or the first possible one, read.
+    """Compare a plan's statistics with those that readers read.
+
+    ``chosen`` names heads and tables; by default the first possible one.
 
     Raises:
         KeyError: no such reader exists.

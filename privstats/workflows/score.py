@@ -124,10 +124,10 @@ NOTHING_RIGHT = Scores(0.0, 0.0)
 
 @dataclass(frozen=True)
 class Point:
-    """One head at one epsilon: mean and standard deviation (ddof 1) of its score over noise replicates.
+    """One head at one epsilon: mean and standard deviation (ddof 1) of its score.
 
-    ``epsilon`` is infinite, with spread 0, for the release without noise. ``balanced`` and ``auc`` are means as in
-    :class:`Scores`.
+    They are over noise replicates; ``epsilon`` is infinite, with spread 0, for the release without noise. ``balanced``
+    and ``auc`` are means as in :class:`Scores`.
 
     Example:
         >>> from privstats.workflows.score import Point

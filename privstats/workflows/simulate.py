@@ -282,7 +282,9 @@ def simulate(
 
 
 def simulate(plan: Any, shards: Any, dropouts: Any = None, rng: Generator | None = None) -> Any:
-    """Run a plan over shards and return the release. No ledger is charged: the shards are experiments, or public.
+    """Run a plan over shards and return the release.
+
+    No ledger is charged: the shards are experiments, or public.
 
     Args:
         plan: the plan, or a course of plans.

@@ -108,7 +108,10 @@ def averages_summary(rows: list[dict[str, object]], release: Release, alpha: flo
 
 
 def wide_means(plan: Plan) -> list[str]:
-    """Return warnings for wide intervals of means, under full attendance, equal groups and even values."""
+    """Return warnings for means with wide intervals.
+
+    They assume full attendance, equal groups and even values.
+    """
     schema: Any = plan.schema
     records, z, out = plan.cohort.max_records, z_of(0.05), []
     sigma = dict.fromkeys("Txq", 0.0) if plan.noise is None else plan.noise.released_sigma(plan.cohort.clients)

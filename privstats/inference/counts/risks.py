@@ -34,9 +34,10 @@ _SMALL = 1e-4
 
 @dataclass(frozen=True)
 class RisksAt(RowTable):
-    """Risks up to a time in two groups, with ``difference`` and ``ratio`` of the second to the first.
+    """Risks up to a time in two groups.
 
-    All have low and high ends; the ratio's is infinite where the first risk may be 0.
+    ``difference`` and ``ratio`` compare the second with the first. All have low and high ends; the ratio's is infinite
+    where the first risk may be 0.
 
     Example:
         >>> months, died = ps.Bins("months", (0, 1, 2, 3)), ps.Categories("died", (0, 1))

@@ -111,7 +111,10 @@ class SurvivalCurve(RowTable):
         return self._edges[:n_reported], self.at_risk, self._sigma * np.sqrt(2 * np.arange(bins, bins - n_reported, -1))
 
     def corners(self) -> tuple[Array, Array, Array, Array]:
-        """Return times, survival and both ends to draw, from 1 at time 0: steps for discrete times, else lines."""
+        """Return times, survival and both ends to draw, from 1 at time 0.
+
+        Discrete times draw steps, continuous ones lines.
+        """
         start = np.unique([0.0, float(self._edges[0])] if self._times == "continuous" else [0.0])
         low, high = self.confidence_interval_.T
         lines = [np.concatenate([np.ones_like(start), each]) for each in (self.survival_function_, low, high)]
@@ -334,10 +337,10 @@ def _curve(table: CountTable, times: Times, release: Release, alpha: float, z: f
 
 
 def _inverted(table: CountTable, times: Times, n_bins: int, z: float) -> Array:
-    """Return every p = 1 - S with abs(p^ - p) <= z sqrt(p (1 - p) / n + tau^2), ``(n_bins, 2)``, tau the noise.
+    """Return every p = 1 - S accepted under noise tau, ``(n_bins, 2)``.
 
-    n = (e^H - 1) / sum (e^h - 1) / r uses hazards shrunk to their mean, so that a few noisy events do not set their own
-    width.
+    p is accepted where abs(p^ - p) <= z sqrt(p (1 - p) / n + tau^2). n = (e^H - 1) / sum (e^h - 1) / r has hazards
+    shrunk to their mean: a few noisy events do not set their own width.
     """
     survival = partial(_survival, times=times)
     noise = table.sigma * np.linalg.norm(gradients(survival, table.counts.reshape(-1)), axis=0)[:n_bins]
@@ -353,7 +356,7 @@ def worth_of(table: CountTable, times: Times, n_bins: int) -> Array:
 
 
 def ends_of_share(share: Array, n: Array, noise: Array, z: float) -> tuple[Array, Array]:
-    """Return the range of p with ``abs(share - p) <= z sqrt(p (1 - p) / n + noise^2)``."""
+    """Return the ends of every p with ``abs(share - p) <= z sqrt(p (1 - p) / n + noise^2)``."""
     k = z * z / n
     root = np.sqrt(np.maximum(k * k + 4 * k * share * (1 - share) + 4 * (1 + k) * (z * noise) ** 2, 0.0))
     low, high = ((2 * share + k + sign * root) / (2 * (1 + k)) for sign in (-1, 1))
@@ -370,7 +373,10 @@ def _log_log(values: Array, errors: Array, z: float) -> Array:
 
 
 def rows_of(curve: SurvivalCurve) -> list[dict[str, float]]:
-    """Return a curve by time from 0, where survival is 1; a bin of time 0 comes second."""
+    """Return a curve by time, from time 0, where survival is 1.
+
+    A bin of time 0 comes second.
+    """
     known = (curve.timeline, curve.at_risk, curve.events, curve.survival_function_, *curve.confidence_interval_.T)
     at_risk = float(curve.at_risk[0]) if len(curve.at_risk) else math.nan
     rows = [(0.0, at_risk, 0.0, 1.0, 1.0, 1.0), *zip(*known, strict=True)]

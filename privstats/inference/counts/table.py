@@ -1,4 +1,7 @@
-"""Read released count tables as arrays; negative counts stay, because clipping at 0 would bias every sum."""
+"""Read released count tables as arrays.
+
+Negative counts stay, because clipping at 0 would bias every sum.
+"""
 
 from __future__ import annotations
 
@@ -88,7 +91,7 @@ def count_table(release: Release, *names: str) -> CountTable:
 
 
 def wide_sentences(plan: Plan) -> list[str]:
-    """Return warnings for shares whose interval spans half the scale even if all records come."""
+    """Return warnings for shares with intervals half the scale wide, even under full attendance."""
     schema, noise, records = plan.schema, plan.noise, plan.cohort.max_records
     if not isinstance(schema, CountSchema) or (noise is not None and noise.pure):
         return []

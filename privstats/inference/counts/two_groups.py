@@ -129,7 +129,9 @@ def _total(values: Array) -> Array:
 
 @formerly(told="reported")
 class Proportionality(NamedTuple):
-    """A test of "the hazard ratio is the same at all times"; not rejecting is no evidence for it.
+    """A test of "the hazard ratio is the same at all times".
+
+    Not rejecting is no evidence for it.
 
     Attributes:
         test_statistic: U^2 / V; NaN where not reported.

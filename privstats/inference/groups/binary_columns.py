@@ -96,11 +96,10 @@ class BinaryColumn:
         return float(2 * ndtr(-apart / math.sqrt(variance)))
 
     def difference(self, alpha: float) -> tuple[float, float, float]:
-        """Return the standardised difference (p - q) / sqrt((p (1 - p) + q (1 - q)) / 2) and its ends for *these*
-        records.
+        """Return the standardised difference and its ends for *these* records.
 
-        The delta method covers noise alone; NaN unless one group's zeros and ones both exceed the noise. Source:
-        Austin, Statistics in Medicine 28 (2009) 3083.
+        It is (p - q) / sqrt((p (1 - p) + q (1 - q)) / 2) (Austin, Statistics in Medicine 28 (2009) 3083). The delta
+        method covers noise alone; NaN unless one group's zeros and ones both exceed the noise.
         """
         rest = np.minimum(self.ones, self.N - self.ones)
         reach = np.hypot(self.sigma["A"], (abs(self.shift) + abs(self.scale)) * self.sigma["N"]) / abs(self.scale)

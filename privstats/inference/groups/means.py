@@ -258,7 +258,7 @@ def _differences(N: Array, A: Array, D: Array, release: Release, alpha: float) -
 
 
 def _sampling(variances: Array, means: Array, safe: Array, sigma: Mapping[str, float]) -> tuple[Array, Array]:
-    """Return v / (N - 1), v at least its noise tau, and (tau / (N - 1))^2 / 2."""
+    """Return v / (N - 1) and (tau / (N - 1))^2 / 2, v at least its noise tau."""
     square = sigma["D"] ** 2 + (2 * means * sigma["A"]) ** 2 + np.square((means**2 - variances) * sigma["N"])
     tau = np.sqrt(square) / safe
     return np.maximum(variances, tau) / (safe - 1), np.square(tau / (safe - 1)) / 2

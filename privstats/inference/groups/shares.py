@@ -1,4 +1,4 @@
-"""Build a paper's first table for categories: number and share of every cell by group, under noise."""
+"""Build a paper's first table for categories: number and share of every cell by group."""
 
 from __future__ import annotations
 
@@ -243,14 +243,15 @@ def _or_hidden(number: float, shown: Any) -> str:
 
 
 def category_difference(counts: Array, sigma: float, alpha: float, z: float) -> Interval:
-    """Return d = sqrt(a' S^+ a) with a = p - q, and its interval for *these* records from noise alone.
+    """Return d = sqrt(a' S^+ a) with a = p - q, and its interval.
 
     p and q are both groups' shares of all cells but the first, S the mean of both multinomial covariances (Yang and
-    Dalton, SAS Global Forum 2012, paper 335). With S = L L', v = L^-1 a of length d has the errors L^-1 (da - dS S^-1 a
-    / 2) to first order, up to a rotation. Their covariance's largest eigenvalue is l. The upper end is d + z sqrt(l),
-    because v along its exact direction is at most d long. The lower end inverts the length of a normal vector of
-    covariance l I in k - 1 dimensions (noncentral chi-squared). It is 0 where groups may be equal, because noise
-    enlarges a length. Both ends are conservative where noise differs by direction; without noise both are d.
+    Dalton, SAS Global Forum 2012, paper 335). The interval is for *these* records, from noise alone. With S = L L', v =
+    L^-1 a of length d has the errors L^-1 (da - dS S^-1 a / 2) to first order, up to a rotation. Their covariance's
+    largest eigenvalue is l. The upper end is d + z sqrt(l), because v along its exact direction is at most d long. The
+    lower end inverts the length of a normal vector of covariance l I in k - 1 dimensions (noncentral chi-squared). It
+    is 0 where groups may be equal, because noise enlarges a length. Both ends are conservative where noise differs by
+    direction; without noise both are d.
 
     Not reported where noise could hide a group, or a cell in both groups.
     """

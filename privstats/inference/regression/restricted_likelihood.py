@@ -86,9 +86,10 @@ class Reml:
         return np.append(np.cumsum(steps[::-1])[::-1], 0.0)
 
     def moving(self, contrasts: Array, place: int) -> Array:
-        """Return the share of each contrast's variance due to the sites' levels, ``(m,)``: -d log var / d log lambda.
+        """Return the share of each contrast's variance due to the sites' levels, ``(m,)``.
 
-        Levels without a likelihood are skipped; without any neighbour the share is 1, which widens the intervals.
+        It is -d log var / d log lambda. Levels without a likelihood are skipped; without any neighbour the share is 1,
+        which widens the intervals.
         """
         around = range(max(place - _STEP, 0), min(place + _STEP, len(LEVELS) - 1) + 1)
         near = [k for k in around if k == place or math.isfinite(self.criterion[k])]

@@ -136,7 +136,7 @@ class MixedRegression(Regression):
 def mixed(
     release: Release, sizes: tuple[int, int] = (10, 1000), *, columns: Sequence[str | int] | None = None
 ) -> MixedRegression:
-    """Fit a linear regression with a random intercept by site, by REML, from exact sums at two to four pulls.
+    """Fit a linear regression with a random intercept by site, by REML.
 
     With ``pulls=(.4, 4, 30, 400)`` and sites within ``sizes``, results are within a tenth of a standard error of pooled
     REML; with three pulls within a fifth. Releases must be exact: noise would hide the smallest eigenvalues.
@@ -147,7 +147,7 @@ def mixed(
     number of sites minus that of these parameters.
 
     Args:
-        release: of ``pulls`` above 0 and a transform that ends in ``ConstantFeature``.
+        release: exact, of two to four ``pulls`` above 0 and a transform that ends in ``ConstantFeature``.
         sizes: minimum and maximum records of a site; a public guess.
         columns: names or numbers; all if omitted.
 

@@ -56,7 +56,7 @@ def has_adjusted_means(schema: EffectSchema) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class Standardisation:
-    """Both arms' lines and sums, the treated first.
+    """Lines and sums of both arms, the treated first.
 
     Attributes:
         sums: outcome session's, about the range's middle.
@@ -114,7 +114,7 @@ class Standardisation:
         return self.sigma_h**2 * of_h + self.sigma_G**2 * squares
 
     def _slopes(self, arm: int) -> tuple[Array, Array, Array]:
-        """Return one mean's derivatives by its G, by either G through the mean row, and by its h."""
+        """Return one mean's derivatives by its G, by either G via the mean row, and by h."""
         G, h, line, c = self.sums.G[arm], self.sums.h[arm], self.lines[arm], self.sums.constant
         apart, one, N = self._apart(arm), np.eye(len(line))[-1], float(G[-1, -1])
         values, vectors = np.linalg.eigh(G)

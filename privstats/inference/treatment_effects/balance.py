@@ -81,8 +81,10 @@ def balance_of(sums: ArmSums, schema: Any, alpha: float) -> Balance:
 
 
 class _Arms(NamedTuple):
-    """Both arms' records and their columns' moments; ``safe`` records are at least 1, ``clear`` variances exceed their
-    noise."""
+    """Records and columns' moments of both arms.
+
+    ``safe`` records are at least 1; ``clear`` variances exceed their noise.
+    """
 
     n: Array
     first: Array

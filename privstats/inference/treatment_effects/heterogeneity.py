@@ -25,7 +25,7 @@ _LEAST = 0.05  # minimum part of all variance for a group's own variance to be u
 
 @dataclass(frozen=True, eq=False)
 class GroupSums:
-    """Sums of disjoint groups of sites, one entry per group; a group's estimate is ``offset + S / W``.
+    """Sums of disjoint groups of sites; a group's estimate is ``offset + S / W``.
 
     Attributes:
         second: noisy sums of squared influences about 0.
@@ -107,8 +107,8 @@ class Heterogeneity:
 def heterogeneity_of(sums: GroupSums, sites: int) -> Heterogeneity:
     """Run Welch's (1951) test between groups, with variances shrunk towards each other.
 
-    With separate variances, groups whose variance noise made small weigh too much: Q rejects 8 to 9 % at a level of 5
-    %. A group's variance is therefore the mean's, v, plus the fraction ``max(0, 1 - (F - 1) d^2 / sum of squared
+    With separate variances, groups with a variance made small by noise weigh too much: Q rejects 8 to 9 % at a level of
+    5 %. A group's variance is therefore the mean's, v, plus the fraction ``max(0, 1 - (F - 1) d^2 / sum of squared
     distances)`` of its distance from v (James and Stein), d the noise in one. Its degrees of freedom are
     Satterthwaite's (1946) for the remaining noise. The spread of sites is DerSimonian and Laird's (1986) for groups,
     times sqrt(K / F).

@@ -1,4 +1,7 @@
-"""Compute ratios of sums from an ``Effect`` course's releases; disjoint subgroups' sums and noise variances add up."""
+"""Compute ratios of sums from an ``Effect`` course's releases.
+
+Disjoint subgroups' sums and noise variances add up.
+"""
 
 from __future__ import annotations
 
@@ -188,9 +191,10 @@ def groups_of(read: CourseSums, place: int = 0, nuisance: float = 0.0) -> GroupS
 def ratio_of(
     schema: EffectSchema, sums: InfluenceSums, line: Values, *, nuisance: float = 0.0, fitted: bool
 ) -> RatioOfSums | RatioOfMeans:
-    """Return S / W of one outcome, with the variance of S from second moments, nuisances and noise.
+    """Return S / W of one outcome, with its variance.
 
-    Second moments are at least their own noise, which counts by Satterthwaite's degrees of freedom.
+    The variance has second moments, at least their own noise, which counts by Satterthwaite's degrees of freedom, and
+    nuisances.
     """
     if schema.measure:
         return _ratio_of_means(schema, sums, line, fitted=fitted)

@@ -79,15 +79,14 @@ class RatioOfSums:
 
 @dataclass(frozen=True)
 class RatioOfMeans:
-    """The ratio rho_0 + S / W of two means; S sums psi_1 - rho_0 psi_0, W sums psi_0.
+    """The ratio rho_0 + S / W of two means.
 
-    At a ratio rho the sum of psi_1 - rho psi_0 is S - t W with t = rho - rho_0. Its variance includes a covariance that
-    is in no sum. The largest possible value, ``(sd(S) + |t| sd(W))^2`` by Cauchy and Schwarz, makes the interval hold
-    for any guess. With the variance at rho_0 alone, it misses up to 9 % instead of 5 %
-    (benchmarks/inference/numbers.md).
+    S sums psi_1 - rho_0 psi_0, W sums psi_0. At a ratio rho the sum of psi_1 - rho psi_0 is S - t W with t = rho -
+    rho_0. Its variance includes a covariance that is in no sum. The largest possible value, ``(sd(S) + |t| sd(W))^2``
+    by Cauchy and Schwarz, makes the interval hold for any guess. With the variance at rho_0 alone, it misses up to 9 %
+    instead of 5 % (benchmarks/inference/numbers.md).
 
     Attributes:
-        offset: rho_0.
         spread: sampling and nuisance variance of S.
         below: sampling variance of W.
         noise: noise variance of S.

@@ -147,8 +147,10 @@ class EffectTable(RowTable):
 
     @property
     def mean_weight(self) -> float | None:
-        """W over the records: ``"ate"`` the population's share, ``"att"`` its treated share, ``"overlap"`` the mean
-        weight; or None."""
+        """W over the records; None without a propensity.
+
+        For ``"ate"`` the population's share, for ``"att"`` its treated share, for ``"overlap"`` the mean weight.
+        """
         return None if self.trim is None else self.ratio.W / self.nobs
 
     @property

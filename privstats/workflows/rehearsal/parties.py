@@ -147,7 +147,9 @@ def read_file(file: Source, names: Sequence[str], persons: str | None = None) ->
 
 
 def parties_of(files: Sequence[Source], sources: Sequence[Found], public: Assumed, share: float) -> tuple[Party, ...]:
-    """Return each file's records, with about a share held out, by their own values or by persons' ids.
+    """Return each file's records, with about a share held out.
+
+    A record is held out by its own values, or by its person's id.
 
     Raises:
         DataError: a file has too few records of a class to learn or to score.

@@ -180,7 +180,9 @@ def opened(files: Sequence[Source], asked: Asked) -> Opened:
 
 
 def rehearsed(what: Opened, advance: Callable[[int], None], rng: Generator | None = None) -> Rehearsal:
-    """Run the sessions with masks and noise, and fit each model; ``advance`` is called once per party and 3 times more.
+    """Run the sessions with masks and noise, and fit each model.
+
+    ``advance`` is called once per party and 3 times more.
     """
     start = perf_counter()
     releases = _releases(what, rng)
@@ -302,10 +304,10 @@ def rehearse(
     page: str | os.PathLike[str] | None = None,
     rng: Generator | None = None,
 ) -> Rehearsal:
-    """Rehearse a study on tables that you may look at, with real masks and noise: ``privstats try`` in Python.
+    """Rehearse a study on tables that you may look at: ``privstats try`` in Python.
 
-    Facts that a study must know beforehand are read from the tables, so **no result is a release**. Numbers and page
-    equal the command's.
+    Masks and noise are real. Facts that a study must know beforehand are read from the tables, so **no result is a
+    release**. Numbers and page equal the command's.
 
     Args:
         tables: one per party, at least two, by name or in sequence: pandas or polars frames, Arrow tables, DuckDB

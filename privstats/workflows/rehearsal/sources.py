@@ -1,4 +1,4 @@
-"""Read a party's records in a rehearsal from a file, with detected dialect, or from a table in memory."""
+"""Read a party's records in a rehearsal from a file or from a table in memory."""
 
 from __future__ import annotations
 
@@ -95,7 +95,10 @@ def written_as(file: RecordFile, settings: Sequence[str | None]) -> RecordFile:
 
 
 def detect_dialect(path: Path) -> Dialect:
-    """Return the separator that yields the largest number of names, the values' decimal mark, and UTF-8 if valid."""
+    """Return a file's separator, decimal mark and encoding.
+
+    The separator yields the largest number of names; the encoding is UTF-8 if valid.
+    """
     with path.open("rb") as file:
         lines = [line.rstrip(b"\r\n") for line in islice(file, _LINES)]
     text = b"\n".join(lines).removeprefix(codecs.BOM_UTF8)

@@ -1,4 +1,4 @@
-"""Print two pages for an ethics board: what will be computed from people's records, before any of it is.
+"""Print two pages for an ethics board about what will be computed from people's records.
 
 They follow from a plan or its course alone, so everyone with the plan gets identical bytes. A kind without words is
 refused. Needs the ``report`` extra (jinja2).
@@ -131,7 +131,9 @@ _WITHDRAWN = {
 
 
 def ethics_page(statement: Statement) -> str:
-    """Return the pages as HTML in one file, A4 in print, with nothing to fetch; only plan and course are read.
+    """Return the pages as HTML in one file, A4 in print, with nothing to fetch.
+
+    Of the statement only plan and course are read.
 
     Raises:
         MissingExtraError: jinja2 is not installed.

@@ -153,7 +153,9 @@ class Finding:
 
 @dataclass(frozen=True)
 class Search:
-    """Effort and seed of audits or attacks; None leaves the finder's choice, ``tick`` is called as work is done.
+    """Effort and seed of audits or attacks.
+
+    None leaves the finder's choice; ``tick`` is called as work is done.
 
     Example:
         >>> from privstats.workflows.report import Search

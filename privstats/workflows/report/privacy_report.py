@@ -26,7 +26,9 @@ from privstats.workflows.report.sessions import collected, collected_table, cour
 
 
 def model_finding(head: Any, plan: Plan) -> Finding:
-    """Return the finding about a model on its plan's page, a violation where no guarantee covers the model.
+    """Return the finding about a model on its plan's page.
+
+    A model without any guarantee violates the plan.
 
     Args:
         head: fitted, from ``heads.load``.
