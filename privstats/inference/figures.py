@@ -286,7 +286,6 @@ def plot_explanation(explained: Explanation, path: str | Path | None = None) -> 
 
 
 def _panel(axes: Any, column: ColumnPoints, row: int) -> None:
-    """Draw a line per cell; a ramp's steps make a thick line."""
     reported, last = column.reported[row], len(column.cells) - 1
     for place in range(last + 1):
         steps = column.intervals.of_steps == place

@@ -242,7 +242,6 @@ def _forest_panel(axes: Any, group: str, rows: Sequence[ForestRow], scale: _Scal
 
 
 def _ratio_ticks(axes: Any, rows: Sequence[ForestRow]) -> None:
-    """Set few round ticks on a logarithmic axis."""
     low, high = min(1.0, *(row.low for row in rows)), max(1.0, *(row.high for row in rows))
     decades = range(math.floor(math.log10(low)) - 1, math.ceil(math.log10(high)) + 1)
     ticks = [each * 10.0**decade for decade in decades for each in _TICKS]

@@ -339,7 +339,10 @@ def _early_end(counts: Release | None, schema: HazardSchema) -> tuple[str, ...]:
 
 
 def _cap_bin(schema: HazardSchema, w: Array, H: Array) -> str | None:
-    """Return the bin where a stratum's cumulative hazard passes the cap, at the mean of those at risk."""
+    """Return the bin where a stratum's cumulative hazard, at the mean, passes the cap.
+
+    The mean is of those at risk.
+    """
     hazards = _mean_hazard(schema, w, H).reshape(schema.baselines, -1)
     passed = np.flatnonzero((np.cumsum(hazards, axis=1) > schema.cap).any(axis=0))
     return schema.bins.cells[int(passed[0])] if len(passed) else None

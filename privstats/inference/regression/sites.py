@@ -248,7 +248,6 @@ def require_no_pull(schema: SitesSchema) -> None:
 
 
 def _mixed_errors(sums: LinearSums, reml: Reml, place: int, sites: int) -> MixedErrors:
-    """Return estimates and covariance, with degrees within or between sites."""
     equations = sums.equations
     moving = reml.moving(sums.contrasts, place) > _BETWEEN
     moving[0] = True
@@ -259,7 +258,7 @@ def _mixed_errors(sums: LinearSums, reml: Reml, place: int, sites: int) -> Mixed
 
 
 def _fixed_sums(release: Release, columns: Sequence[str | int] | None) -> LinearSums:
-    """Return the sums without sites' dummies; a silent site still costs a degree of freedom."""
+    """Return the sums without dummies; a silent site costs a degree of freedom."""
     schema = sites_schema(release)
     require_no_pull(schema)
     names = column_names(schema, schema.features - 1)
@@ -282,8 +281,6 @@ def _fixed_sums(release: Release, columns: Sequence[str | int] | None) -> Linear
 
 @dataclass(frozen=True, eq=False)
 class _Blocks:
-    """G ``(F, p, p)``, h ``(F, p)`` and q of the groups."""
-
     G: Array
     h: Array
     q: float

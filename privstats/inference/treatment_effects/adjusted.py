@@ -1,4 +1,4 @@
-"""Adjust a trial's risks or means by arm: standardisation, the g-formula of one time point (Robins 1986).
+"""Adjust a trial's risks or means by arm: standardisation (the g-formula; Robins 1986).
 
 Released sums suffice, so nothing further is paid: unit, adjacency and bound are the course's.
 """

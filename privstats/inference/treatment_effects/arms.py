@@ -1,7 +1,4 @@
-"""Compute outcomes by arm (CONSORT 2010, items 13b, 16 and 17a): records, events, and risks or means.
-
-Sums of the outcome session and the last session's O suffice, so nothing further is paid.
-"""
+"""Compute outcomes by arm (CONSORT 2010, items 13b, 16 and 17a) from sums already released."""
 
 from __future__ import annotations
 
@@ -250,7 +247,7 @@ def analysed(read: CourseSums) -> tuple[Total, Total] | None:
 
 
 def _squares(read: CourseSums, totals: Sequence[tuple[float, float]]) -> float | None:
-    """Return squares about both arms' means; None where outcomes share one sum."""
+    """Return squares about both arms' means, or None."""
     schema, outcome = read.schema, read.present[-2]
     if schema.outcomes > 1:
         return None

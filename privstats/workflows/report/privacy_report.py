@@ -28,7 +28,7 @@ from privstats.workflows.report.sessions import collected, collected_table, cour
 def model_finding(head: Any, plan: Plan) -> Finding:
     """Return the finding about a model on its plan's page.
 
-    A model without any guarantee violates the plan.
+    A model that no guarantee covers contradicts a plan with noise.
 
     Args:
         head: fitted, from ``heads.load``.
