@@ -34,8 +34,8 @@ class ColumnCells(NamedTuple):
     """One column's cells in a table of contrasts.
 
     Attributes:
-        cells: missing values last.
-        reference: index.
+        cells: names, missing values last.
+        reference: index of the reference cell.
         places: parameter per cell; -1 for the reference.
         empty: whether noise explains the count.
     """
@@ -60,7 +60,7 @@ class CellDesign:
         rows: weights to parameters, level first, ``(m, d)``.
         basis: orthonormal row differences, ``(d, p)``.
         lost: unread directions of empty cells, ``(p,)``.
-        columns: read ones.
+        columns: columns in the model.
         cells: number of declared contrasts.
     """
 

@@ -86,7 +86,7 @@ class ColumnProportionality:
 class _Sums(NamedTuple):
     """Sums of both parts at common weights, in real units.
 
-    By column they are of r x and v x x', by stratum and bin of r, v and v x.
+    They are of r x and v x x' by column, and of r, v and v x by stratum and bin.
     """
 
     early_score: Array

@@ -1,6 +1,7 @@
 """Score a head on one's own records: exact at every threshold, with errors per patient.
 
-Intervals widen as persons' summed influences vary more than independent rows would (Obuchowski 1997).
+Nothing leaves the machine. Intervals widen as persons' summed influences vary more than independent rows would
+(Obuchowski 1997).
 """
 
 from __future__ import annotations

@@ -326,8 +326,8 @@ def hazard_half_widths(course: Hazard, records: int, variance: float, alpha: flo
     """Return the half widths without and with noise; infinite where a ratio will be hidden.
 
     A column's information is events times its variance; a bin's is its share of the events. Noise enters the score, the
-    inverse of the information, and the next round's possible change. The inverse's mean grows by 2 (1 - sqrt(1 - r^2))
-    / r^2 (semicircle law), r the noise's size over the information.
+    inverse of the information, and the next round's possible change. It multiplies the inverse's mean by 2 (1 - sqrt(1
+    - r^2)) / r^2 (semicircle law), r the noise's size over the information.
     """
     schema, plan = course.schema, course.plan
     if schema.expected_events is None:

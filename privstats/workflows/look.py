@@ -58,7 +58,7 @@ class Looked:
 
 @dataclass(frozen=True, repr=False)
 class Keys:
-    """Number of distinct keys, of records with one, and of records per key at most."""
+    """Distinct ``keys``, ``records`` with one, and the largest number of records per key."""
 
     keys: int
     records: int

@@ -27,7 +27,7 @@ class Histogram:
     Attributes:
         cells: names per variable.
         counts: as released, possibly negative.
-        low, high: from noise alone.
+        low, high: intervals for exact counts, from noise alone.
         shown: nearest nonnegative table of equal total, for pictures only.
 
     Example:

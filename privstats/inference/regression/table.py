@@ -41,9 +41,7 @@ class Regression(RowTable):
         condition_number: as in statsmodels; None for an indefinite Gram matrix.
         saturation_: estimated clipping, or None.
         cov_type: ``"nonrobust"``, ``"folds"``, ``"groups"`` or ``"REML"``; ``cov_reason`` explains the choice.
-        notes: warnings.
         columns: number released, without the constant.
-        errors: computes intervals and tests.
         model, assumed: in words.
         rounds: number of releases; each cost the last plan's price.
         counts: plans of the counts that set cut points.

@@ -40,7 +40,7 @@ _READ = ("transform", "features", "classes", "class_names")
 
 @dataclass(frozen=True)
 class Bar:
-    """One model's area under the ROC curve, with its error; ``private`` under a guarantee."""
+    """One model's area under the ROC curve, with its error; ``private`` marks a guarantee."""
 
     name: str
     value: float
