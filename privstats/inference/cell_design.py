@@ -1,7 +1,6 @@
 """Design a regression on declared columns from contrasts of cells.
 
-Only cell differences matter in rows of :class:`~privstats.Cells`. In orthonormal directions V of these and the
-constant, V'GV carries noise of G's law.
+In orthonormal directions V of cell differences and the constant, V'GV carries noise of G's law.
 """
 
 from __future__ import annotations
@@ -77,7 +76,7 @@ class CellDesign:
 
     @cached_property
     def contrasts(self) -> Array:
-        """Parameters from basis weights, ``(m, p)``; the level ignores lost directions, where filled cells coincide."""
+        """Parameters from basis weights, ``(m, p)``."""
         moved: Array = self.rows @ self.basis
         moved[0, self.lost] = 0.0
         return moved
@@ -233,12 +232,7 @@ def _span(rows: Array, size: float) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class Intervals:
-    """One column's cells as people read them.
-
-    Attributes:
-        names: missing values last.
-        of_steps: interval per table cell.
-    """
+    """One column's cells as people read them, missing values last."""
 
     names: tuple[str, ...]
     of_steps: NDArray[np.intp]

@@ -184,7 +184,7 @@ def _scored(sums: _Sums, noise: _Noise) -> _Scored | None:
 
 
 def _sums_of(last: Release, check: Release, schema: HazardSchema, early_bins: int) -> tuple[_Sums, _Noise]:
-    """Return both parts' sums; the early bins average both releases, for less noise."""
+    """Return both parts' sums; early bins average both releases."""
     columns, constant = schema.features - 1, schema.constant
     early = np.tile(np.arange(schema.periods) < early_bins, schema.baselines)
     (g, H), (early_g, early_H) = ((np.asarray(each.moments.g), _symmetric(each)) for each in (last, check))

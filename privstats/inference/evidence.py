@@ -26,13 +26,7 @@ _NOISE_ROOM = 4
 
 @dataclass(frozen=True)
 class Parts:
-    """Sums of disjoint parts of the records.
-
-    Attributes:
-        G, h: ``(F, p, p)`` and ``(F, p)``.
-        records: noisy, ``(F,)``; NaN where not released.
-        records_sigma: noise of each.
-    """
+    """Sums of disjoint parts of the records: G ``(F, p, p)``, h ``(F, p)``; records are NaN where not released."""
 
     G: Array
     h: Array
@@ -42,13 +36,11 @@ class Parts:
 
 @dataclass(frozen=True)
 class LinearSums:
-    """The sums of one regression.
+    """The sums of one regression, in transformed units.
 
     Attributes:
-        equations: in transformed units.
         names: any intercept first.
         contrasts: ``(m, p)``: raw parameters from the solution.
-        records: possibly noisy.
         mean: of the target; 0 without an intercept.
         columns: number released, without the constant.
         parts: fold sums, or None.

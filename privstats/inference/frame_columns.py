@@ -11,11 +11,7 @@ _RECORDS = "records"
 
 
 class FrameColumn(NamedTuple):
-    """A column of a frame.
-
-    Attributes:
-        meaning: content in words.
-        unit: of numbers; else ``"text"`` or ``"True, False"``.
+    """A column of a frame; ``unit`` is of numbers, else ``"text"`` or ``"True, False"``.
 
     Example:
         >>> ps.inference.FRAME_COLUMNS["p_value"].unit

@@ -27,11 +27,7 @@ _SHARES = (0.05, 0.2, 0.5)
 class RocCurve:
     """Shares of both groups at and above each inner edge, from the highest edge.
 
-    Attributes:
-        thresholds: falling edges.
-        true_positive, false_positive: shares of the class and all others.
-        auc: its interval covers what binning hides.
-        auc_bounds: areas with all ties lost, and won, ignoring noise.
+    ``auc``'s interval covers what binning hides; ``auc_bounds`` has all ties lost, and won, ignoring noise.
 
     Example:
         >>> y = np.arange(900) % 2
@@ -177,11 +173,8 @@ def calibration_error(
 ) -> Interval:
     """Return the calibration error of counts by bin, with the interval of :func:`reliability`.
 
-    Args:
-        ends: range of each bin's mean probability, ``(k,)`` each.
-        counts: wrong and right ones, ``(k,)``.
-        sigma: noise of a count.
-        inflation: variance over persons relative to independent records.
+    ``ends`` are the range of each bin's mean probability; ``inflation`` is the variance over persons relative to
+    independent records.
     """
     (low, high), (wrong, right) = ends, counts
     records, middle = wrong + right, (low + high) / 2

@@ -41,15 +41,12 @@ class HeadScore(RowTable):
     """Performance of a head on held-out records of all parties, with intervals for the population.
 
     Attributes:
-        balanced_accuracy: mean recall.
-        recall: accuracy per label.
+        recall: accuracy per label; ``balanced_accuracy`` is its mean.
         confusion: noisy counts, labels (rows) by predictions, ``(C, C)``.
-        confusion_sigma: noise of each.
         predicted: share of each prediction, a row per label.
         roc: by class: the second of two; of more, one-vs-rest with ``by_class``, else none.
         calibration: of the predicted class; of the second of two for released scores' bins or own records; None for
             margins.
-        records: noisy.
         only: the only predicted class up to noise, or None.
         own: one's own unbinned records, or None.
 

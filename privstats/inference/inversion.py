@@ -65,13 +65,10 @@ class Errors(Protocol):
 
 @dataclass(frozen=True)
 class NormalEquations:
-    """Least-squares sums and their noise.
+    """Least-squares sums G ``(p, p)``, h ``(p,)`` and q, and their noise.
 
     Attributes:
-        G: symmetric, ``(p, p)``.
-        h: ``(p,)``.
-        q: sum of squared targets.
-        sigma_G, sigma_h, sigma_q: noise; G's off-diagonal has sigma_G / sqrt 2.
+        sigma_G, sigma_h, sigma_q: G's off-diagonal has sigma_G / sqrt 2.
         degrees: records minus columns.
         known_variance: fixed by the model, or None.
     """

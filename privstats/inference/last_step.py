@@ -34,13 +34,9 @@ _ALL = slice(None)
 
 @dataclass(frozen=True)
 class Earlier:
-    """A round before the last one.
+    """A round before the last one, ``rounds`` ago, with its information H.
 
-    Attributes:
-        information: H at its weights, ``(p, p)``.
-        sigma: noise of H, as in ``NormalEquations``.
-        moved: R |w - w'|, a bound on any record's change in log v since then.
-        rounds: to the last one.
+    ``moved`` is R |w - w'|, a bound on any record's change in log v since then.
     """
 
     information: Array
@@ -53,10 +49,7 @@ class Earlier:
 class LastStep:
     """Parameters theta = C (w + b): test inversion of the step b, shifted by C w.
 
-    Attributes:
-        inversion: of the last round, with variance 1, normal quantiles, and :func:`remainder` as bias.
-        offset: C w, ``(m,)``.
-        earlier: up to two rounds before.
+    The inversion has variance 1, normal quantiles, and :func:`remainder` as bias.
     """
 
     inversion: Inversion
@@ -159,7 +152,6 @@ def last_step(
         weights: per round, ``(d,)``.
         radius: R, the largest norm of a row.
         rows: from weights to parameters, ``(m, d)``.
-        design: of declared columns, or None.
     """
     equations = _equations(present[-1], design)
     contrasts = rows if design is None else design.contrasts

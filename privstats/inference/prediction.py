@@ -30,9 +30,7 @@ _MOST_EVENTS, _MOST_EVENTS_OF_LARGE = 0.5, 0.35  # of all records, for the cap o
 class HalfWidth:
     """A predicted half width of a slope's interval, per unit of a transformed column.
 
-    Attributes:
-        exact: without noise.
-        noisy: with the plan's noise; infinite where the slope will be hidden.
+    ``noisy`` is infinite where the slope will be hidden.
 
     Example:
         >>> schema = ps.RidgeSchema(2, clip_norm=2.0, target_bound=4.0, transform=(ps.transforms.ConstantFeature(1.0),))
@@ -90,12 +88,7 @@ def predicted_half_width(
 
 
 class Predicted(NamedTuple):
-    """Prediction of half widths for one kind of analysis.
-
-    Attributes:
-        widths: without and with noise, from plan or course, guesses and alpha.
-        quantity: in words, with its unit.
-    """
+    """Prediction of half widths, without and with noise, for one kind of analysis."""
 
     widths: Callable[[Any, Guesses, float], tuple[float, float]]
     quantity: str

@@ -53,7 +53,10 @@ def last_of(release: Release | Releases) -> tuple[tuple[Plan, ...], Release]:
 
 
 def _behind_ranges(releases: Any) -> tuple[tuple[Plan, ...], Release] | None:
-    """Return a ``Standardised`` course's first plan and second release; the ranges' noise is independent of the sums'."""
+    """Return a ``Standardised`` course's first plan and second release.
+
+    The ranges' noise is independent of the sums'.
+    """
     if len(releases) != 2 or not all(isinstance(each, Release) for each in releases):
         return None
     first, last = releases

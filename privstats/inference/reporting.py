@@ -26,12 +26,7 @@ _DIGITS = 16
 
 @dataclass(frozen=True)
 class Source:
-    """A table's releases, and the assumptions about their records.
-
-    Attributes:
-        release: the last one.
-        assumed: in words.
-        plans: of all sessions; empty for one.
+    """A table's last release, the plans of all its sessions, and its assumptions.
 
     Example:
         >>> from privstats.inference.reporting import Source
@@ -75,13 +70,9 @@ class Source:
         caution: str = "",
         remark: str = "",
     ) -> Summary:
-        """Return a table from these releases.
+        """Return a table from these releases, a :class:`Summary`.
 
-        Args:
-            columns, rows, head, caution: as for :class:`Summary`.
-            methods: the computation in words.
-            notes, warnings: sentences after the claim.
-            remark: meaning of a star, first below the table.
+        ``notes`` and ``warnings`` follow the claim; ``remark`` explains a star, first below the table.
         """
         return Summary(
             title=self.title(what),

@@ -77,11 +77,7 @@ class ColumnPoints:
 
 @dataclass(frozen=True, eq=False)
 class Explanation:
-    """The points of one record, which add up to its score exactly.
-
-    Attributes:
-        base: score of a record of mean points.
-        parts: column, cell and points, the largest first.
+    """The points of one record, the largest first, which add up to its score exactly.
 
     Example:
         >>> parts = (("age", ">= 65", 0.8), ("sodium", "missing", -0.3))

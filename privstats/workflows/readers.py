@@ -20,7 +20,6 @@ class TableReader:
     """A reader of ``privstats table``, and its statistics.
 
     Attributes:
-        task: of its schemas.
         letters: its statistics; empty: all sent.
         shares: of the budget; empty: the schema's.
         family: of its models; None: any.

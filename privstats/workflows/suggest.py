@@ -33,7 +33,6 @@ class Choice:
     """One candidate and its effect on the public data.
 
     Attributes:
-        clip_norm, grid_bits: the candidate.
         clipped: share of shortened records.
         steps: grid steps per root mean square entry.
         covariance_error: relative, in Frobenius norm.

@@ -1,4 +1,4 @@
-"""Estimate population means and variances of bounded numbers released with count tables, by group."""
+"""Estimate means and variances of bounded numbers released with count tables."""
 
 from __future__ import annotations
 
@@ -23,12 +23,7 @@ _COLUMNS = ("mean", "mean_low", "mean_high", "variance", "variance_low", "varian
 
 @dataclass(frozen=True)
 class Average:
-    """A number in one group.
-
-    Attributes:
-        records: noisy.
-        mean: in the column's unit.
-        variance: in the square unit.
+    """A number in one group, in the column's unit (``variance``: its square).
 
     Example:
         >>> from privstats.inference.counts.table import Interval

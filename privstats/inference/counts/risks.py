@@ -1,4 +1,4 @@
-"""Estimate risks by group and cumulative incidence by cause from a survival curve's counts."""
+"""Estimate risks by group and cumulative incidence by cause from counts."""
 
 from __future__ import annotations
 
@@ -79,11 +79,11 @@ class RisksAt(RowTable):
 
 
 def risks_at(curves: SurvivalCurves | SurvivalCurve, at: float) -> RisksAt:
-    """Return two groups' risks at a reported time of both curves, with difference and ratio.
+    """Return two groups' risks at a reported time, with difference and ratio.
 
     With risks p, q and ends l, u, the difference p - q ends at ``p - q - sqrt((p - l_p)^2 + (u_q - q)^2)`` and ``p - q
     + sqrt((u_p - p)^2 + (q - l_q)^2)``; the ratio by the same rule for ``p - t q`` (Newcombe 1998; Donner and Zou
-    2012). Groups' noise is independent.
+    2012).
 
     Raises:
         ReleaseError: not two groups, or an unreported time.

@@ -176,8 +176,8 @@ def chi2_contingency(release: Release, row: str, column: str) -> Chi2:
     """Test whether two variables are independent, without missing values.
 
     ``u = O - E`` has covariance ``S = P diag(max(E, 0) + sigma^2) P'`` with P the projection off both margins; the
-    statistic is ``u' S^+ u`` on (r - 1)(c - 1) directions, Pearson's without noise. With too few records for the noise
-    it is NaN, and the p-value 1.
+    statistic is ``u' S^+ u`` on (r - 1)(c - 1) directions, Pearson's without noise. It is hidden if the table holds too
+    few records for its noise.
 
     Raises:
         ReleaseError: no such table, or without noise no record or an empty row or column.

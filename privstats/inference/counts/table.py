@@ -31,8 +31,9 @@ class Interval(NamedTuple):
     """An estimate and its interval.
 
     Attributes:
+        value: the estimate.
         low, high: the full range where not reported.
-        reported: whether noise permits a bounded interval.
+        reported: whether the interval is bounded.
 
     Example:
         >>> schema = ps.CountSchema((ps.Categories("sex", ("f", "m")),), (("sex",),))
@@ -50,7 +51,7 @@ class Interval(NamedTuple):
 
 @dataclass(frozen=True)
 class CountTable:
-    """Noisy counts of some variables crossed, one axis per variable, with noise ``sigma`` per cell."""
+    """Noisy counts of some variables crossed, one axis per variable."""
 
     variables: tuple[Variable, ...]
     counts: Array

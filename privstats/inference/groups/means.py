@@ -281,7 +281,7 @@ def _welch(means: Array, sampling: Array, noise: Array, counts: Array, unsure: A
 
 
 def rows_of(means: GroupMeans) -> list[dict[str, Any]]:
-    """Return one row per column and group; tests are in the first group's."""
+    """Return one row per column and group."""
     return [_row(means, j, i) for j in range(len(means.columns)) for i in range(len(means.groups))]
 
 

@@ -40,7 +40,7 @@ class Shares:
 
     Attributes:
         counts: noisy, ``(groups, cells)``.
-        shares: within its group, by group and cell.
+        shares: within its group.
         pvalue: chi-squared; NaN where not reported.
         difference: standardised, of two groups; NaN where not reported.
         difference_ends: from noise alone; 0 to infinity where not reported.

@@ -67,9 +67,11 @@ def _moments(mean: float, size: float) -> tuple[float, float, float]:
 
 
 class Saturation(NamedTuple):
-    """Estimated share of clipped targets, and rows' mean squared norm over ``clip_norm`` squared.
+    """Estimated clipping of targets and rows.
 
-    ``targets`` assumes normality (:func:`~privstats.inference.regression.clipping.share_beyond`).
+    Attributes:
+        targets: share beyond ``target_bound`` if normal.
+        rows: mean squared norm over ``clip_norm`` squared.
 
     Example:
         >>> saturation = ps.inference.Saturation(targets=0.02, rows=0.3)  # as a Regression's saturation_

@@ -46,13 +46,7 @@ def pull_weights(pulls: Sequence[float], sizes: tuple[int, int]) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class Reml:
-    """The restricted likelihood over :data:`LEVELS`.
-
-    Attributes:
-        T: sums per level, ``(200, p + 1, p + 1)``: columns, constant, target.
-        constant: value of the constant column.
-        records: N.
-    """
+    """The restricted likelihood over :data:`LEVELS`; T ``(200, p + 1, p + 1)`` is by columns, constant, target."""
 
     T: Array
     constant: float
@@ -104,10 +98,7 @@ class Reml:
 class MixedErrors:
     """Wald tests and intervals of a mixed model without noise.
 
-    Attributes:
-        estimate: ``(m,)``.
-        covariance: ``(m, m)``.
-        degrees: of freedom, ``(m,)``; 0 where not reported.
+    ``degrees`` of freedom are 0 where a parameter is not reported.
     """
 
     estimate: Array

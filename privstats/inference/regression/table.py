@@ -208,7 +208,12 @@ class Regression(RowTable):
 
 @formerly(told="reported")
 class ContrastTest(NamedTuple):
-    """One linear combination of parameters; NaN and infinite ends where not reported.
+    """One linear combination of parameters.
+
+    Attributes:
+        value: NaN where not reported.
+        low, high: infinite where not reported.
+        pvalue: two-sided.
 
     Example:
         >>> X = np.random.default_rng(0).uniform(-1, 1, (200, 2))

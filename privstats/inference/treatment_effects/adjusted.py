@@ -58,11 +58,7 @@ def has_adjusted_means(schema: EffectSchema) -> bool:
 class Standardisation:
     """Lines and sums of both arms, the treated first.
 
-    Attributes:
-        sums: outcome session's, about the range's middle.
-        lines: published lines.
-        middle: middle of the outcome range.
-        sigma_G, sigma_h: noise standard deviations.
+    Sums are about ``middle``, that of the outcome range.
 
     Example:
         >>> from privstats.estimates.effect import ArmSums

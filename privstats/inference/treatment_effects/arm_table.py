@@ -48,12 +48,7 @@ _LEFT_OUT = (
 @formerly(told="reported")
 @dataclass(frozen=True, eq=False)
 class ArmTable(RowTable):
-    """Outcomes by arm, followed by the effects.
-
-    Attributes:
-        arms: both per outcome, the treated first.
-        effects: in all records, by outcome.
-        left_out: excluded records by arm; empty where not counted.
+    """Outcomes by arm, the treated first, followed by the effects in all records.
 
     Example:
         >>> from privstats import randomness

@@ -106,12 +106,9 @@ class _Arms(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class WeightedSums:
-    """Weighted columns of the treated minus those of the others.
+    """Weighted columns of the treated minus those of the others, the constant last.
 
-    Attributes:
-        difference: sum over records ``(d,)``, the constant last.
-        total: one arm's summed weights; in expectation the population's.
-        sigma, sigma_total: noise of an entry and of the total.
+    ``total`` is one arm's summed weights, in expectation the population's.
     """
 
     difference: Array

@@ -65,12 +65,7 @@ class InfluenceSums:
 
 @dataclass(frozen=True, eq=False)
 class CourseSums:
-    """Releases of one course, checked to belong together.
-
-    Attributes:
-        present: with a sum, in order.
-        lines: published, per outcome.
-    """
+    """Releases of one course, checked to belong together, with published lines per outcome."""
 
     schema: EffectSchema
     present: tuple[Release, ...]
@@ -193,8 +188,7 @@ def ratio_of(
 ) -> RatioOfSums | RatioOfMeans:
     """Return S / W of one outcome, with its variance.
 
-    The variance has second moments, at least their own noise, which counts by Satterthwaite's degrees of freedom, and
-    nuisances.
+    Second moments are at least their own noise, which counts by Satterthwaite's degrees of freedom.
     """
     if schema.measure:
         return _ratio_of_means(schema, sums, line, fitted=fitted)

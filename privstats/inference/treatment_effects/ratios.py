@@ -15,8 +15,6 @@ class RatioOfSums:
     """A ratio theta_0 + S / W of noisy sums of independent records.
 
     Attributes:
-        offset: theta_0.
-        S, W: in outcome units and in records.
         variance: of S, noise included.
         noise: noise part of it.
         sigma_W: noise standard deviation of W.

@@ -61,9 +61,7 @@ class EffectTable(RowTable):
         probability: of treatment; None where not randomised.
         trim: the population's limit of the propensity, or of being observed where outcomes may be missing; None in a
             complete trial.
-        measure: ``"difference"``, or ``"ratio"`` of both arms' means.
         as_ratio: the ratio, where the plan requests both.
-        ratio: the numbers behind the effect.
         hidden: why no level reports the effect, or empty.
         nobs: noisy records.
         arms: noisy records by arm, over all subgroups, including missing outcomes, or None.

@@ -108,7 +108,6 @@ class Assumed:
     """Facts that a rehearsal treats as public.
 
     Attributes:
-        columns: declarations.
         left_out: excluded columns, with reasons.
         target: predicted column.
         classes: its values, in order.

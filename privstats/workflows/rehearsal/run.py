@@ -56,15 +56,7 @@ _DRAWS = 40
 
 @dataclass(frozen=True)
 class Opened:
-    """The read files, and the facts treated as public.
-
-    Attributes:
-        asked: options.
-        public: facts.
-        parties: records by file.
-        seconds: reading time.
-        files: as named, or tables in memory.
-    """
+    """The read files, and the facts treated as public."""
 
     asked: Asked
     public: Assumed
@@ -103,14 +95,7 @@ class Opened:
 
 @dataclass(frozen=True)
 class Own:
-    """One party's gain on its own held-out records.
-
-    Attributes:
-        records: number held out.
-        alone: area of its own model, without privacy.
-        private: area of the joint private model.
-        gain: ``private`` minus ``alone``.
-    """
+    """One party's gain on its own held-out records: areas of its own model and of the joint private one."""
 
     records: int
     alone: Auc

@@ -22,12 +22,7 @@ from privstats.version import __version__
 
 @dataclass(frozen=True)
 class Cell:
-    """A table's cell with more than a text.
-
-    Attributes:
-        text: content.
-        notes: small lines below.
-        colour: of a tag around the text, if any.
+    """A table's cell: a text, small notes below, and a tag's colour, if any.
 
     Example:
         >>> from privstats.workflows.report import Cell, Table
@@ -46,13 +41,7 @@ Text: TypeAlias = str | Cell
 
 @dataclass(frozen=True)
 class Table:
-    """A table in its own scrolling box.
-
-    Attributes:
-        label: description for screen readers.
-        header: one cell per column, with notes.
-        rows: as wide as the header.
-        words: whether cells are sentences.
+    """A table in its own scrolling box; ``label`` is for screen readers, ``words`` marks sentences.
 
     Example:
         >>> from privstats.workflows.report import Table
@@ -125,11 +114,8 @@ class Finding:
     """One section of the page.
 
     Attributes:
-        title: heading.
         summary: the finding, in a sentence or two.
-        tables: numbers.
         notes: sentences under the tables.
-        figures: pictures under the notes.
         violated: whether it contradicts a guarantee.
         whole: whether it covers everything released, not only the plan.
         measured: best attack's result, by goal.
