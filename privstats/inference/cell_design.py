@@ -56,7 +56,7 @@ class CellDesign:
     """Parameters of declared columns: the reference record's level, and each cell's contrast.
 
     Attributes:
-        rows: weights to parameters, level first, ``(m, d)``.
+        rows: map from weights to parameters, level first, ``(m, d)``.
         basis: orthonormal row differences, ``(d, p)``.
         lost: unread directions of empty cells, ``(p,)``.
         columns: columns in the model.
@@ -140,10 +140,11 @@ def declared_cells(schema: Schema) -> Cells | None:
 
 
 def design_of(cells: Cells, schema: Schema, G: Array, sigma: float, chosen: Sequence[int]) -> CellDesign:
-    """Return the design of the ``chosen`` columns, from sums G of products of rows.
+    """Return the design of the ``chosen`` columns, from sums G of products of rows, the constant last.
 
     **Each cell is compared with its column's first cell that holds records.** A cell with a count within 3 standard
     deviations of its noise counts as empty: its contrasts are not reported, and its noise stays out of all others.
+    The noise is ``sigma`` on G's diagonal, sigma / sqrt 2 elsewhere.
     """
     width, blocks = schema.features, [_read(cells, j, schema) for j in range(len(cells.columns))]
     constant = float(_on_grid(np.array([_constant(schema)]), schema)[0])

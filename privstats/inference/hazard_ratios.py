@@ -108,7 +108,7 @@ class HazardRatios(Regression):
 
     @property
     def causes(self) -> tuple[str, ...]:
-        """Causes, that of these ratios first."""
+        """Causes that end the time, that of these ratios first."""
         return self._schema.causes
 
     @property
@@ -160,7 +160,7 @@ class HazardRatios(Regression):
         return result if isinstance(result, SurvivalCurves) else SurvivalCurves({"": result})
 
     def plot(self, path: str | Path | None = None, *, alpha: float = _ALPHA) -> Any:
-        """Draw survival by ``by`` with bands and the hazard ratio, as :func:`plot_survival`."""
+        """Draw survival by ``by`` with bands and the hazard ratio, as :func:`~privstats.inference.plot_survival`."""
         _, by = self._crossed(None)
         curves = {f"{by} {value}": curve for value, curve in self.kaplan_meier(alpha).items()}
         return plot_survival(curves, path, xlabel=self._schema.bins.name, note=self._note(by, alpha))
@@ -179,7 +179,7 @@ class HazardRatios(Regression):
         return logrank_test(counts, by=by, strata=self._strata, **self._words)
 
     def summary(self, alpha: float = _ALPHA, *, exponentiate: bool = True) -> Summary:
-        """Return the table for publication, with ratios for either ``exponentiate``."""
+        """Return the table for publication, with ratios for either value of ``exponentiate``."""
         del exponentiate
         return _summary_of(self, alpha)
 

@@ -154,7 +154,6 @@ def reliability(
         wrong, right: noisy counts, ``(k,)``.
         sigma: noise of one released cell.
         cells: number of cells summed per count.
-        label: class of the probability; empty: the predicted class.
 
     Guarantee:
         With e_b the errors of the gaps, ``|sum |g_b + e_b| - sum |g_b|| <= sum |e_b|``, which has the quantile of a sum

@@ -90,7 +90,7 @@ class HeadScore(RowTable):
     def at(self, threshold: float) -> Flagged:
         """Return sensitivity and specificity of predicting the second of two classes from a threshold on.
 
-        Own records use it exactly; counts use and return the nearest inner edge.
+        For own records the threshold is exact; for counts it is the nearest inner edge, which is returned.
         """
         if len(self.confusion) != _PAIR:
             raise ReleaseError("a threshold is one of two classes; read recall of more")

@@ -68,7 +68,7 @@ class NormalEquations:
     """Least-squares sums G ``(p, p)``, h ``(p,)`` and q, and their noise.
 
     Attributes:
-        sigma_G, sigma_h, sigma_q: G's off-diagonal has sigma_G / sqrt 2.
+        sigma_G, sigma_h, sigma_q: noise standard deviations; G's off-diagonal has sigma_G / sqrt 2.
         degrees: records minus columns.
         known_variance: fixed by the model, or None.
     """
@@ -118,7 +118,8 @@ class NormalEquations:
     def variance(self) -> float:
         """Estimated residual variance s2: ``max(RSS + tr(G^-1 V(w))+, sd) / degrees``.
 
-        The trace undoes the noise's second-order bias. The floor is RSS's own noise, since a noisy q may be negative.
+        The trace undoes the noise's second-order bias. The floor sd is one standard deviation of RSS's own noise, since
+        a noisy q may be negative.
         """
         if self.known_variance is not None:
             return self.known_variance
@@ -170,7 +171,7 @@ class Inversion:
 
     @cached_property
     def reach(self) -> Array:
-        """Largest quantile that reports the contrast: D / (|a|^2 sigma_G)."""
+        """Largest quantile that reports the contrast: D / (|a|^2 sigma_G), infinite without noise in G."""
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.where(self.precision > 0, self.precision / (self._size * self.equations.sigma_G), 0.0)
 
@@ -216,7 +217,7 @@ class Inversion:
         """Return the accepted sets' ends; -inf and inf where not reported.
 
         ``sampling=False`` is about the exact sums' parameter: no residual variance, normal quantiles, ends moved by the
-        bias.
+        bias. Both kinds report the same contrasts.
         """
         reported = self.reported(alpha)
         z2 = np.where(reported, np.square(self._quantile(alpha) if sampling else quantile(alpha, math.inf)), 0.0)
@@ -261,7 +262,6 @@ class Inversion:
         return max(central, float(1 - chndtr(score, r, moved))) if moved else central
 
     def _least_joint_level(self, inner: Array, share: float) -> float:
-        """Return the level above which every combination is reported."""
         if self.equations.sigma_G == 0:
             return 0.0
         half = np.linalg.inv(np.linalg.cholesky(self._spread @ self._spread.T))

@@ -68,8 +68,8 @@ def predicted_half_width(
             ``min_survivors`` survivors.
         records: n, a public guess.
         variance: v, a public guess, behind the transform; 1/3 for uniform on -1 to 1.
-        residual, treated, separation: as for :class:`Guesses`; ``residual`` of the rarer arm, by default half the
-            target bound, for effects a quarter of the outcomes' range.
+        residual, treated, separation: as for :class:`Guesses`; where arms differ, ``residual`` is the rarer one's. Its
+            default is half the target bound, for effects a quarter of the outcomes' range.
 
     Raises:
         PlanError: another schema, or a guess out of range.
@@ -152,7 +152,7 @@ class Guesses:
 
     Attributes:
         variance: of a column behind its range; 1/3 for uniform on -1 to 1.
-        residual: standard deviation of outcomes about the lines; None: a quarter of the range.
+        residual: standard deviation of outcomes about the lines, in outcome units; None: a quarter of the range.
         treated: share of the treated, if not randomised.
         separation: standard deviation of the log odds of treatment: 0 for a coin, 1 for moderate confounding.
 
@@ -220,7 +220,7 @@ def _means(schema: EffectSchema, guesses: Guesses) -> _Means:
 
 
 def _chance(schema: EffectSchema) -> float:
-    """Return the probability, over sites that with the influence's average variance."""
+    """Return the probability of treatment; over sites, the one at which influences have their average variance."""
     pi = np.atleast_1d(np.asarray(schema.probability, np.float64))
     if len(pi) == 1:
         return float(pi[0])
@@ -259,7 +259,6 @@ def _noisy(course: Effect, guesses: Guesses, means: _Means, alpha: float) -> flo
 
 
 def _of_lines(course: Effect, guesses: Guesses) -> float:
-    """Return the squared influences that line errors add."""
     if course.schema.probability is None:
         return 0.0
     pi = _chance(course.schema)
@@ -319,8 +318,8 @@ def hazard_half_widths(course: Hazard, records: int, variance: float, alpha: flo
     """Return the half widths without and with noise; infinite where a ratio will be hidden.
 
     A column's information is events times its variance; a bin's is its share of the events. Noise enters the score, the
-    inverse of the information, and the next round's possible change. It multiplies the inverse's mean by 2 (1 - sqrt(1
-    - r^2)) / r^2 (semicircle law), r the noise's size over the information.
+    inverse of the information, and the next round's possible change. Noise multiplies the inverse's mean by 2 (1 -
+    sqrt(1 - r^2)) / r^2 (semicircle law), r the noise's size over the information.
     """
     schema, plan = course.schema, course.plan
     if schema.expected_events is None:

@@ -79,7 +79,8 @@ def under_other_noise(head: Any, releases: Sequence[Release], draws: int) -> Ite
     of the released levels and fits the head again. Earlier noise moved the point of a gradient round, so its sum is
     first moved to the replicate's own point, by the part of the Hessian that exceeds its noise.
 
-    Noise is seeded by the releases' digests: one release has one table. It hides nothing.
+    Noise is seeded by the releases' digests: one release has one table. That noise hides nothing: any reader can sample
+    more.
     """
     rng = _generator(releases)
     remade = _refined(head, releases) if isinstance(head.rule_, WhitenedRule) else _closed_form(head, releases)

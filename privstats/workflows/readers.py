@@ -61,7 +61,6 @@ class TableReader:
 
 
 def _of_columns(schema: Schema) -> None:
-    """Refuse maps that mix columns."""
     from privstats.inference.cell_design import declared_cells
     from privstats.inference.releases import map_columns
 
@@ -72,7 +71,6 @@ def _of_columns(schema: Schema) -> None:
 
 
 def _of_means(schema: ClassSchema) -> None:
-    """Refuse maps that mix columns."""
     from privstats.inference.releases import map_columns
 
     map_columns(schema.transform, schema.features)
@@ -95,7 +93,6 @@ def _of_levels(schema: SitesSchema) -> None:
 
 
 def _of_times(schema: CountSchema) -> None:
-    """Refuse tables that cross no times with an event."""
     for table in schema.tables:
         crossed = [schema.variable(name) for name in table]
         clocks = any(isinstance(each, Bins) and each.edges[0] >= 0 for each in crossed)

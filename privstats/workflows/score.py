@@ -34,9 +34,9 @@ class Scores:
     Attributes:
         score: accuracy, or R² of a regression; None without a model.
         balanced: mean accuracy over the test classes; None for a regression.
-        auc: mean one-vs-rest for more than two classes; None for a regression, without probabilities, or for one test
-            class.
-        one_class: whether one class is predicted for several.
+        auc: area under the ROC curve, for more than two classes the mean one-vs-rest; None for a regression, without
+            probabilities, or for one test class.
+        one_class: whether one class is predicted for test records of several.
         sensitivity, specificity: of the second and first of two classes with ``predict(threshold="prevalence")``; else
             None.
 
@@ -88,7 +88,7 @@ def _flagged(head: Any, X: Any, labels: NDArray[Any]) -> tuple[float | None, flo
 def auc_of(head: Any, X: Any, y: Any) -> float | None:
     """Return the area under the ROC curve of a classifier's probabilities, or None.
 
-    For more than two classes it is the mean one-vs-rest over test classes. Ties count half.
+    For two classes it is the second's; for more, the mean one-vs-rest over test classes. Ties count half.
 
     Args:
         head: with ``classes_`` and ``predict_proba``.

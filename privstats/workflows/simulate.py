@@ -114,11 +114,7 @@ class _Summed:
 def summed(
     plan: Plan, moments: Sequence[Moments], dropouts: Dropouts, rng: Generator, watch: Stopwatch[str]
 ) -> _Summed:
-    """Mask, sum and unmask, with checked dropouts; ``watch`` collects the seconds.
-
-    Raises:
-        AggregationError: too few survivors; no sum exists.
-    """
+    """Mask, sum and unmask, with checked dropouts; ``watch`` collects the seconds."""
     with watch.timing("noise and encode"):
         contributions = [
             session.contribution(plan, each, rng, index=index, allow_reproducible=True)
@@ -136,11 +132,7 @@ def summed(
 
 
 def measured(plan: Plan, shards: Sequence[Shard], kept: Mapping[int, KeptRows] | None = None) -> list[Moments]:
-    """Return the moments of every shard; ``kept`` holds an earlier round's rows.
-
-    Raises:
-        DataError: shards that do not fit the plan.
-    """
+    """Return the moments of every shard; ``kept`` holds an earlier round's rows."""
     _require_shards(shards)
     if len(shards) != plan.cohort.clients:
         raise DataError(

@@ -170,7 +170,6 @@ class _Trial:
 
 
 def _remarks(rows: NDArray[np.float64], chosen: Choice) -> tuple[str, ...]:
-    """Return what to change before the clip norm."""
     remedy = "centre and scale the columns by public ranges first, with transforms.Centre and transforms.Scale"
     shares = np.square(rows / np.abs(rows).max()).sum(axis=0)
     shares /= shares.sum()

@@ -114,7 +114,7 @@ def _risk(group: str, curve: SurvivalCurve, at: float) -> tuple[float, float, fl
 def contrasts(
     one: tuple[float, float, float], other: tuple[float, float, float]
 ) -> tuple[tuple[float, float, float], tuple[float, float, float]]:
-    """Return difference and ratio of two independent shares with ends."""
+    """Return difference and ratio of two independent shares, each with low and high end."""
     (p, l, u), (q, k, v) = one, other  # noqa: E741  ends of the interval of p; k and v are those of q
     difference = (p - q, p - q - math.hypot(p - l, v - q), p - q + math.hypot(u - p, q - k))
     low, high = (

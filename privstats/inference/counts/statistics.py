@@ -70,7 +70,7 @@ class Chi2(NamedTuple):
 
     @property
     def reported(self) -> bool:
-        """Whether enough records exceed the noise."""
+        """Whether the table holds enough records for its noise."""
         return not math.isnan(self.statistic)
 
 

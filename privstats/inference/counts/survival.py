@@ -77,7 +77,7 @@ class SurvivalCurve(RowTable):
     _z: float = field(repr=False)
 
     def restricted_mean(self, tau: float) -> Interval:
-        """Return the mean survival time up to ``tau``."""
+        """Return the mean survival time up to ``tau``, at most the last edge: the area under the curve."""
         if not 0 < tau <= self._edges[-1]:
             raise ReleaseError(f"tau must be above 0 and at most the last edge, {self._edges[-1]:g}, got {tau!r}")
         value, error = spread(self._area(tau), self._counts.reshape(-1), self._sigma)
@@ -208,7 +208,7 @@ def kaplan_meier(
     Args:
         release: with a table that crosses these variables.
         time: ``Bins`` with edges at or above 0; 20 to 60 bins, one edge beyond the follow-up.
-        event: two ``Categories``, the second is the event.
+        event: ``Categories`` with two values, the second is the event.
         by: a variable of groups, for a curve per group.
         times: required. ``"discrete"``: a bin is one time, those censored in it are at risk, S = prod (1 - d / r)
             (Kaplan and Meier). ``"continuous"``: a bin is a span, S = exp(-sum d / e) with person-time e = r q / -log(1
@@ -364,7 +364,6 @@ def ends_of_share(share: Array, n: Array, noise: Array, z: float) -> tuple[Array
 
 
 def _log_log(values: Array, errors: Array, z: float) -> Array:
-    """Return S^exp(+- z se / (S log S))."""
     inner = (values > 0) & (values < 1)
     safe = np.where(inner, values, 0.5)
     margin = z * errors / (safe * np.log(safe))
@@ -375,7 +374,7 @@ def _log_log(values: Array, errors: Array, z: float) -> Array:
 def rows_of(curve: SurvivalCurve) -> list[dict[str, float]]:
     """Return a curve by time, from time 0, where survival is 1.
 
-    A bin of time 0 comes second.
+    A bin of time 0, which may hold events, is the second row.
     """
     known = (curve.timeline, curve.at_risk, curve.events, curve.survival_function_, *curve.confidence_interval_.T)
     at_risk = float(curve.at_risk[0]) if len(curve.at_risk) else math.nan

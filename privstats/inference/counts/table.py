@@ -51,7 +51,7 @@ class Interval(NamedTuple):
 
 @dataclass(frozen=True)
 class CountTable:
-    """Noisy counts of some variables crossed, one axis per variable."""
+    """Noisy counts of some variables crossed, one axis per variable; ``sigma`` is each cell's noise."""
 
     variables: tuple[Variable, ...]
     counts: Array

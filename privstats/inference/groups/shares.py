@@ -276,7 +276,6 @@ def category_difference(counts: Array, sigma: float, alpha: float, z: float) -> 
 
 
 def _shares_apart(counts: Array, records: Array) -> tuple[Array, Array, Array]:
-    """Return shares, and their difference and mean covariance without the first cell."""
     shares = counts / records[:, None]
     one, other = (np.diag(each[1:]) - np.outer(each[1:], each[1:]) for each in shares)
     return shares, shares[0, 1:] - shares[1, 1:], (one + other) / 2
@@ -288,7 +287,6 @@ def _length(counts: Array, records: Array) -> float:
 
 
 def _length_and_errors(counts: Array, records: Array) -> tuple[float, Array] | None:
-    """Return v's length and its derivatives by count, or None."""
     shares, apart, covariance = _shares_apart(counts, records)
     try:
         root = np.linalg.cholesky(covariance)

@@ -114,7 +114,7 @@ def _beside(reference: NDArray[np.bool], values: Array, otherwise: float) -> Arr
 
 
 def _level(fit: Regression, blocks: Sequence[tuple[ColumnCells, int]]) -> Array:
-    """Return the row of a record in these references: ``const`` is the design's own."""
+    """Return the parameters' weights in the level of a record in these reference cells."""
     row = np.zeros(len(fit.names))
     row[0] = 1.0
     for column, first in blocks:

@@ -57,7 +57,6 @@ def share_beyond(mean: float, square: float, bound: float) -> float:
 
 
 def _moments(mean: float, size: float) -> tuple[float, float, float]:
-    """Return clipped N(mean, size^2)'s moments, and the share beyond."""
     a, b = (-1 - mean) / size, (1 - mean) / size
     below, above, inside = float(ndtr(a)), float(ndtr(-b)), float(ndtr(b) - ndtr(a))
     at_a, at_b = (math.exp(-min(each * each, 1_400.0) / 2) / math.sqrt(2 * math.pi) for each in (a, b))

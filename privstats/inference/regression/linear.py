@@ -240,7 +240,7 @@ class PartErrors:
         return PartErrors(self.inversion.combined(rows), self.parts)
 
     def joint_pvalue(self) -> float:
-        """Return the p-value of "all parameters are 0", with one variance."""
+        """Return the p-value of "all parameters are 0", with one residual variance."""
         return self.inversion.joint_pvalue()
 
     @cached_property

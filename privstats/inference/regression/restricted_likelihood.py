@@ -130,7 +130,7 @@ class MixedErrors:
         return np.array([float(two_sided(size, degrees)) if degrees > 0 else 1.0 for size, degrees in pairs])
 
     def interval(self, alpha: float, *, sampling: bool = True) -> tuple[Array, Array]:
-        """Return the intervals' ends; about the exact sums, the estimates."""
+        """Return the intervals' ends; about the exact sums, both are the estimate."""
         reach = np.array([quantile(alpha, degrees) if degrees > 0 else np.inf for degrees in self.degrees])
         margin = reach * self.error if sampling else np.where(self.degrees > 0, 0.0, np.inf)
         return self.estimate - margin, self.estimate + margin

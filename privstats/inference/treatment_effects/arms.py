@@ -61,7 +61,7 @@ class LeftOut:
 
     @property
     def both(self) -> Total:
-        """Sum of the two."""
+        """Sum of ``outcome`` and ``column``."""
         return together((self.outcome, self.column))
 
 
@@ -247,7 +247,6 @@ def analysed(read: CourseSums) -> tuple[Total, Total] | None:
 
 
 def _squares(read: CourseSums, totals: Sequence[tuple[float, float]]) -> float | None:
-    """Return squares about both arms' means, or None."""
     schema, outcome = read.schema, read.present[-2]
     if schema.outcomes > 1:
         return None

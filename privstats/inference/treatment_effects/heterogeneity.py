@@ -58,7 +58,7 @@ class Heterogeneity:
         degrees: of the F law under equal effects.
         p_value: for equal effects at all sites.
         q: Cochran's Q: squared distances from the pooled effect, in standard errors.
-        site_sd: spread of effects between equally large sites; 0 where Q does not exceed chance and noise.
+        site_sd: standard deviation of effects between equally large sites; 0 where Q does not exceed chance and noise.
         pooled: common effect, groups weighted by inverse variance.
         pooled_bse: its standard error under equal effects.
         mean: unweighted mean over groups.
@@ -94,7 +94,7 @@ class Heterogeneity:
         return max(0.0, 1 - (self.groups - 1) / self.q) if self.q > 0 else 0.0
 
     def pooled_int(self, alpha: float = 0.05) -> Array:
-        """Return the common effect's interval, ``(2,)``."""
+        """Return the common effect's interval, ``(2,)``; it assumes equal effects at all sites."""
         reach = quantile(alpha, self.pooled_degrees) * self.pooled_bse
         return np.array([self.pooled - reach, self.pooled + reach])
 

@@ -102,11 +102,7 @@ class CourseSums:
 
 
 def course_sums(releases: Sequence[Release | None]) -> CourseSums:
-    """Return the sums of a course's releases, which must be in order.
-
-    Raises:
-        ReleaseError: the last release is missing, or releases are of other courses or out of order.
-    """
+    """Return the sums of a course's releases, which must be in order."""
     present = _present(releases)
     schema = _schema(present[-1])
     return CourseSums(schema, tuple(present), _lines(schema, present))

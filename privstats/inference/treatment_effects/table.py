@@ -135,7 +135,7 @@ class EffectTable(RowTable):
 
     @property
     def pvalue(self) -> float:
-        """Two-sided p-value of a difference of 0 or a ratio of 1."""
+        """Two-sided p-value of a difference of 0 or a ratio of 1; 1 where no level reports the effect."""
         return 1.0 if self.hidden else self.ratio.pvalue()
 
     def conf_int(self, alpha: float = 0.05) -> Array:
@@ -228,9 +228,9 @@ def effect(releases: Sequence[Release | None]) -> EffectTable:
     """Return the effect of a treatment from all releases of an ``Effect`` course.
 
     In a trial it is the effect of *assignment*: non-compliers count where assigned. The outcome lines only shorten the
-    interval, which holds whether they are right or wrong. Without randomisation it is a difference adjusted by the
-    *published* propensity. That is the effect only without unmeasured confounding, which no sum can test, and if the
-    propensity or the outcome lines are right within the trim.
+    interval, which holds whether they are right or wrong. Without randomisation it is an adjusted difference in
+    records weighted by the *published* propensity. That is the effect only without unmeasured confounding, which no sum
+    can test, and if the propensity or the outcome lines are right within the trim.
 
     Where noise is small or an arm is rare, an effect is reported only if no record can weigh more than .4 of a standard
     error: no interval of means holds for a few rare outcomes.

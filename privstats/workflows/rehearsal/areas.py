@@ -42,7 +42,7 @@ class Held(NamedTuple):
 
 
 def auc(held: Held, shares: Shares) -> Auc:
-    """Return the area of some probabilities."""
+    """Return the AUC of the class probabilities ``shares``."""
     value, moves = _area(held.y, shares)
     return Auc(value, _error(held, moves))
 

@@ -237,7 +237,6 @@ def _by_count(item: tuple[str, int]) -> tuple[int, str]:
 
 
 def _first_accepted(make: Callable[[], Column], less: Callable[[], Column]) -> Column:
-    """Return the first declaration that a plan accepts."""
     try:
         return make()
     except SchemaError:

@@ -86,7 +86,7 @@ def promised(what: Opened) -> str:
 
 
 def scored_on(what: Opened) -> str:
-    """Return which records the areas are of."""
+    """Return which records the areas are computed on."""
     if what.asked.persons is None:
         return "records of all parties that were in no sum"
     return "records of persons of all parties who were in no sum"
@@ -127,7 +127,7 @@ def _worth(whose: str, own: Own) -> str:
 
 
 def bars(rehearsal: Rehearsal) -> list[Bar]:
-    """Return areas on all held-out records: each party alone, all exact, all private."""
+    """Return areas on all held-out records: each party alone, all parties without noise, all with the guarantee."""
     alone = [Bar(f"{name} alone, no privacy", auc.value, auc.error) for name, auc in rehearsal.alone.items()]
     exact = Bar("all together, no privacy", rehearsal.exact.value, rehearsal.exact.error)
     epsilon = rehearsal.opened.privacy.epsilon

@@ -138,13 +138,7 @@ class Rehearsal:
 
 
 def opened(files: Sequence[Source], asked: Asked) -> Opened:
-    """Read the files, and infer the facts that a study states.
-
-    Raises:
-        DataError: unreadable files, no common columns, or too few records of a class.
-        SchemaError: more columns than a plan may declare.
-        PlanError: a privacy parameter out of its bounds.
-    """
+    """Read the files, and infer the facts that a study states; errors as for :func:`rehearse`."""
     start = perf_counter()
     asked.privacy(len(files))
     if not 0 < asked.test < 1:
@@ -223,7 +217,6 @@ def _fitted(head: Any, releases: Sequence[Release]) -> Any:
 
 
 def _without_noise(what: Opened, learned: Sequence[Party]) -> list[Shares]:
-    """Fit the recipe on some parties' exact sums, and score all held-out records."""
     codes = np.concatenate([party.codes[~party.test] for party in learned])
     y = np.concatenate([party.y[~party.test] for party in learned])
     cells = _at_quantiles(Cells(what.public.columns), codes)
@@ -239,7 +232,6 @@ def _without_noise(what: Opened, learned: Sequence[Party]) -> list[Shares]:
 
 
 def _refined(release: Release, discriminant: Any, codes: NDArray[np.float64], y: NDArray[np.intp]) -> WhitenedRule:
-    """Refine exact sums by the private course's recipe without noise."""
     schema: Any = release.plan.schema
     alone: Any = recipe_of([release])
     recipe = replace(alone, rounds=advised_rounds(schema, math.inf), clip=alone.constants.cell_clip)

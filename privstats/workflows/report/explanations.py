@@ -35,7 +35,7 @@ _SEVERAL: dict[Unit, tuple[str, tuple[int, ...]]] = {
 
 
 def hits(guarantee: Guarantee) -> float:
-    """Return the maximum records of 100 found at 1 false alarm in 100, rounded up."""
+    """Return how many of 100 records an attacker finds at most, at 1 false alarm in 100; rounded up to a tenth."""
     return math.ceil(1000 * guarantee.tpr(_FALSE_ALARMS)) / 10
 
 
@@ -108,7 +108,7 @@ def _mapped(schema: Schema) -> list[str]:
 
 
 def promised(plan: Plan, course: Course | None = None) -> Table:
-    """Return a table of guarantees, beneficiaries and bases."""
+    """Return a table of the guarantees: who has each, and what it rests on."""
     rows = [*_people(plan, total_of(course or plan)), _parties(plan)]
     return Table("what is promised", ("to whom", "what is promised", "what it rests on"), rows, words=True)
 
@@ -153,7 +153,6 @@ def not_promised(plan: Plan, course: Course | None = None) -> list[str]:
 
 
 def _recorded(plan: Plan) -> str:
-    """Explain what recorded messages reveal if X25519 breaks."""
     if plan.key_agreement == HYBRID:
         return (
             "Permanent secrecy, should X25519 and ML-KEM-768 both be broken: breaking one alone opens no stored "
@@ -168,7 +167,7 @@ def _recorded(plan: Plan) -> str:
 
 
 def worth(plan: Plan, noise: Noise, course: Course | None = None) -> Table:
-    """Return a table of the guarantee's worth for several records."""
+    """Return a table of the guarantee's worth to a person, by number of their records."""
     total = total_of(course or plan)
     header: tuple[Text, ...] = (
         Cell(_SEVERAL[_unit(plan)][0]),
@@ -244,18 +243,16 @@ def budget_table(plan: Plan, course: Course | None = None) -> Table:
 
 
 def times_as_likely(total: Total) -> str:
-    """Return the factor by which one record makes any outcome likelier."""
+    """Return the maximum factor by which one record makes any outcome likelier."""
     return f"{math.exp(min(total.epsilon, 700)):.3g} times"
 
 
 def _answer_guarantee(plan: Plan, noise: Noise, runs: int) -> Guarantee:
-    """Return the guarantee for an exchanged answer, over all runs."""
     assert isinstance(plan.privacy, Privacy)  # noqa: S101  a plan with noise has one
     return Guarantee(math.sqrt(runs) * exchanged_mu(plan.schema, plan.privacy, noise))
 
 
 def _invited(plan: Plan, devices: Devices, noise: Noise) -> tuple[str, str, str]:
-    """Return the guarantee to a person known to have answered."""
     runs = "this run" if devices.most_runs == 1 else f"{devices.most_runs} runs together"
     epsilon, delta = devices.stated_epsilon or math.inf, plan.budget().delta
     panel = noise.trust.drawn_by == "member"
@@ -319,7 +316,6 @@ def _parties(plan: Plan) -> tuple[str, str, str]:
 
 
 def _limits(plan: Plan, noise: Noise) -> Iterator[str]:
-    """Yield the cases that the noise's guarantee does not cover."""
     cohort = plan.cohort
     if _unit(plan) == "record":
         yield "As much for a person with several records: the table above says how much less."

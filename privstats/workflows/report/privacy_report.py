@@ -1,4 +1,4 @@
-"""Write the privacy officer's page: what is collected, guaranteed, spent, released and tried; needs jinja2."""
+"""Write the privacy officer's page: what is collected, guaranteed and not, spent, released, tried; needs jinja2."""
 
 from __future__ import annotations
 
@@ -195,7 +195,7 @@ def _documents(plan: Plan, course: Course | None) -> list[tuple[str, str]]:
 
 
 def _worst(guarantee: Guarantee, found: Sequence[spending.Together]) -> float | None:
-    """Return the maximum records of 100 found, earlier spends included, or None."""
+    """Return how many of 100 records are found at most, earlier spends included, or None."""
     every = (guarantee, *(each.guarantee for each in found))
     return None if any(math.isinf(each.mu) for each in every) else max(map(explanations.hits, every))
 

@@ -105,7 +105,7 @@ def persons_in_sessions(course: Course | None) -> list[str]:
 
 
 def collected_table(plan: Plan, course: Course | None = None) -> Table:
-    """Return the summed statistics and their count of numbers."""
+    """Return the summed statistics, how many numbers each has, and its sessions."""
     sessions = list(sessions_in(plan, course))
     rows = [(each.name, *row) for each in sessions for row in _sums(each.plan)]
     header = ("session", "statistic", "what it is", "numbers")
