@@ -34,7 +34,6 @@ class ColumnCells(NamedTuple):
 
     Attributes:
         cells: names, missing values last.
-        reference: index of the reference cell.
         places: parameter per cell; -1 for the reference.
         empty: whether noise explains the count.
     """
@@ -47,7 +46,7 @@ class ColumnCells(NamedTuple):
 
     @property
     def others(self) -> list[int]:
-        """Indices of the cells with a parameter."""
+        """Cells with a parameter."""
         return [cell for cell, place in enumerate(self.places) if place >= 0]
 
 
@@ -59,8 +58,6 @@ class CellDesign:
         rows: map from weights to parameters, level first, ``(m, d)``.
         basis: orthonormal row differences, ``(d, p)``.
         lost: unread directions of empty cells, ``(p,)``.
-        columns: columns in the model.
-        cells: number of declared contrasts.
     """
 
     rows: Array
@@ -106,7 +103,7 @@ class CellDesign:
         return np.asarray(projected)
 
     def notes(self, equations: NormalEquations) -> list[str]:
-        """Return warnings about empty or collinear cells, or a hidden Gram matrix."""
+        """Return warnings about empty or collinear cells, or hidden G."""
         notes, empty = list[str](), [f"{each.name}: {cell}" for each in self.columns for cell in _empty(each)]
         if empty:
             few = "no more records than noise could show" if equations.sigma_G else "no records"
@@ -168,7 +165,7 @@ def design_of(cells: Cells, schema: Schema, G: Array, sigma: float, chosen: Sequ
 
 @dataclass(frozen=True, eq=False)
 class _Block:
-    """One column's cells on the grid.
+    """A column's cells.
 
     ``steps`` are table cells' entries, ``means`` each interval's, ``plain`` entries are constant over an interval.
     """

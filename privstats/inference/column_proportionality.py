@@ -27,7 +27,7 @@ _NO_ROUND = "the check of proportionality reads two rounds of hazards: the last 
 class ColumnProportionality:
     """Tests of "the hazard ratio is the same before and after ``split``", one per column (R's ``cox.zph``).
 
-    Not rejecting is no evidence of proportionality. After a rejection the ratio is an average over time, not wrong.
+    Not rejecting is no evidence of proportionality; after a rejection the ratio averages over time.
 
     Attributes:
         split: time between early and late.
@@ -184,7 +184,7 @@ def _scored(sums: _Sums, noise: _Noise) -> _Scored | None:
 
 
 def _sums_of(last: Release, check: Release, schema: HazardSchema, early_bins: int) -> tuple[_Sums, _Noise]:
-    """Return both parts' sums; early bins average both releases."""
+    """Average early bins over both releases."""
     columns, constant = schema.features - 1, schema.constant
     early = np.tile(np.arange(schema.periods) < early_bins, schema.baselines)
     (g, H), (early_g, early_H) = ((np.asarray(each.moments.g), _symmetric(each)) for each in (last, check))

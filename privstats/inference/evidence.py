@@ -42,9 +42,6 @@ class LinearSums:
         names: any intercept first.
         contrasts: ``(m, p)``: raw parameters from the solution.
         mean: of the target; 0 without an intercept.
-        columns: number released, without the constant.
-        parts: fold sums, or None.
-        cells: design of declared columns, or None.
     """
 
     equations: NormalEquations
@@ -108,7 +105,7 @@ def _cell_sums(
 
 
 def cell_design(schema: Schema, G: Array, sigma: float, columns: Sequence[str | int] | None = None) -> CellDesign:
-    """Return the design of columns chosen by name or number."""
+    """Return the chosen columns' design."""
     cells = declared_cells(schema)
     assert cells is not None  # noqa: S101  the callers have asked
     return design_of(cells, schema, G, sigma, chosen_columns([each.name for each in cells.columns], columns))

@@ -48,14 +48,14 @@ def figure_of(height: float) -> Any:
 
 
 def beside_zero(axes: Any, zero: float = 0.0) -> None:
-    """Draw a line at "no difference", and only the axis below."""
+    """Draw a line at zero, and only the lower axis."""
     axes.axvline(zero, color=INK, linewidth=0.8, zorder=0)
     axes.spines[["top", "right", "left"]].set_visible(False)
     axes.tick_params(axis="y", length=0)
 
 
 def saved(figure: Any, path: str | Path | None) -> Any:
-    """Return the figure, saved where there is a path."""
+    """Save the figure at any path."""
     if path is not None:
         figure.savefig(path)
     return figure
@@ -71,7 +71,6 @@ def plot_survival(
     """Draw Kaplan-Meier curves with their bands, and the numbers at risk below.
 
     Args:
-        curves: from :func:`kaplan_meier`.
         xlabel: the unit of time.
         note: text for an empty corner.
 

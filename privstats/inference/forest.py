@@ -1,4 +1,4 @@
-"""Draw forest plots and balance plots of estimates with their intervals; needs the ``report`` extra (matplotlib)."""
+"""Draw forest and balance plots; needs the ``report`` extra (matplotlib)."""
 
 from __future__ import annotations
 
@@ -39,7 +39,6 @@ class ForestRow(NamedTuple):
     Attributes:
         value, low, high: NaN and infinite where not reported.
         group: declared family, or ``"exploratory"``.
-        starred: whether the foot explains a star.
 
     Example:
         >>> ps.inference.forest.ForestRow("days", -1.5, -1.8, -1.2, "exploratory").reported
@@ -60,7 +59,7 @@ class ForestRow(NamedTuple):
 
     @property
     def text(self) -> str:
-        """The estimate with its interval, as text."""
+        """Estimate and interval, as text."""
         if not self.reported:
             return "not reported"
         width = self.high - self.low
@@ -134,8 +133,8 @@ def plot_forest(
 def plot_balance(balance: Balance, path: str | Path | None = None) -> Any:
     """Draw columns' standardised mean differences between both arms, the largest on top (a "love plot").
 
-    Upper marks are before weighting, lower ones after it. Lines are the noise's intervals; dashed lines at -.1 and .1
-    bound what is usually called small. Unreported columns have no mark.
+    Upper marks are before weighting, lower ones after. Lines are noise intervals; dashed ones at -.1 and .1 bound
+    usually small differences. Unreported columns have no mark.
 
     Example:
         >>> values = np.array([[50.0, 48.0]]), np.array([0.12]), np.array([0.08]), np.array([0.16]), np.array([True])

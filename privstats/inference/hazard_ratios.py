@@ -1,4 +1,4 @@
-"""Read hazard ratios from a ``Hazard`` course: the last round, solved without damping, and the counts."""
+"""Read hazard ratios from a ``Hazard`` course's last round, without damping, and counts."""
 
 from __future__ import annotations
 
@@ -71,11 +71,8 @@ class HazardRatios(Regression):
     columns. :meth:`kaplan_meier` estimates survival.
 
     Attributes:
-        counted: counts' release, or None.
-        by: column crossed in the counts, or None.
         cap_bin: bin where the cumulative hazard passes the cap at the columns' mean, or None.
         events_within: share of events before the cap; NaN where not reported.
-        checked: release over the early bins, or None.
 
     Example:
         >>> from privstats import randomness
@@ -108,7 +105,7 @@ class HazardRatios(Regression):
 
     @property
     def causes(self) -> tuple[str, ...]:
-        """Causes that end the time, that of these ratios first."""
+        """Causes ending the time, these ratios' first."""
         return self._schema.causes
 
     @property
@@ -179,12 +176,12 @@ class HazardRatios(Regression):
         return logrank_test(counts, by=by, strata=self._strata, **self._words)
 
     def summary(self, alpha: float = _ALPHA, *, exponentiate: bool = True) -> Summary:
-        """Return the table for publication, with ratios for either value of ``exponentiate``."""
+        """Return the table, always with ratios."""
         del exponentiate
         return _summary_of(self, alpha)
 
     def to_frame(self, alpha: float = _ALPHA, *, exponentiate: bool = True) -> Any:
-        """Return a pandas ``DataFrame`` of :meth:`to_rows`."""
+        """Return a ``DataFrame`` of :meth:`to_rows`."""
         del exponentiate
         return super().to_frame(alpha, exponentiate=True)
 
@@ -339,7 +336,7 @@ def _early_end(counts: Release | None, schema: HazardSchema) -> tuple[str, ...]:
 
 
 def _cap_bin(schema: HazardSchema, w: Array, H: Array) -> str | None:
-    """Return the bin where a stratum's cumulative hazard, at the mean, passes the cap.
+    """Return the bin where a stratum's cumulative hazard passes the cap.
 
     The mean is of those at risk.
     """

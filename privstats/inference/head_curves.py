@@ -64,7 +64,7 @@ class RocCurve:
 
 
 def roc_curve(edges: tuple[float, ...], others: Array, members: Array, sigma: float, z: float) -> RocCurve:
-    """Return the curve of others' and members' noisy counts by rising bin, ``(k,)``."""
+    """Return the curve of noisy counts by rising bin, ``(k,)``."""
     places = range(len(members) - 1, 0, -1)
     true, false = (tuple(_above(counts, place, sigma, z) for place in places) for counts in (members, others))
     low, high = (_areas(others, members, tied) for tied in (0.0, 1.0))
@@ -122,7 +122,6 @@ class Reliability:
 
     Attributes:
         edges: bins of the predicted class's probability, ``(k + 1,)``.
-        records: noisy, ``(k,)``.
         right: share of right predictions per bin.
         error: mean gap between probability and share of right ones, weighted by records, 0..1. The value uses ``means``
             or bins' middles, and noise inflates it; the interval covers any probabilities inside the bins.
@@ -151,7 +150,6 @@ def reliability(
     """Return the diagram and the calibration error of counts by rising bin.
 
     Args:
-        wrong, right: noisy counts, ``(k,)``.
         sigma: noise of one released cell.
         cells: number of cells summed per count.
 
@@ -200,7 +198,7 @@ def expected_area(plan: Plan, share: float, *, records: int | None = None, alpha
     Args:
         plan: of a score; for more than two classes with a table for each.
         share: of the class among the records, above 0 and below 1.
-        records: number scored; ``cohort.max_records`` if omitted.
+        records: default ``cohort.max_records``.
 
     Raises:
         ValueError: the plan counts no score of a class.

@@ -69,7 +69,6 @@ class NormalEquations:
 
     Attributes:
         sigma_G, sigma_h, sigma_q: noise standard deviations; G's off-diagonal has sigma_G / sqrt 2.
-        degrees: records minus columns.
         known_variance: fixed by the model, or None.
     """
 
@@ -140,7 +139,7 @@ class NormalEquations:
 
 @dataclass(frozen=True)
 class Inversion:
-    """Tests and intervals of contrasts of the solution; arrays have one entry per contrast, ``(m,)``.
+    """Tests and intervals of contrasts of the solution, ``(m,)``.
 
     Attributes:
         contrasts: ``(m, p)``: parameter i is ``contrasts[i] @ b``.
@@ -177,7 +176,7 @@ class Inversion:
 
     @cached_property
     def noise_error(self) -> Array:
-        """Standard error from noise alone; infinite where undetermined."""
+        """Noise's standard error; infinite where undetermined."""
         return self._over_precision(self._noise)
 
     @cached_property
@@ -194,7 +193,7 @@ class Inversion:
             return np.where(self.precision > 0, self.bias / (np.sqrt(self.precision) * self.error), np.inf)
 
     def reported(self, alpha: float) -> NDArray[np.bool_]:
-        """Return whether the interval at this level is bounded."""
+        """Return whether intervals are bounded."""
         return np.asarray(self.reach > self._quantile(alpha))
 
     def least_level(self) -> Array:
@@ -202,7 +201,7 @@ class Inversion:
         return self._tail(self.reach)
 
     def statistics(self, null: Array | float = 0.0) -> Array:
-        """Return the score of "parameter == null" over its standard deviation; without noise t."""
+        """Return scores over standard deviations; without noise t."""
         step = self.estimate - null
         variance = self._noise - step * self._slope + np.square(step) * self._curvature
         scale = np.sqrt(np.maximum(variance + self.equations.variance * self.precision, 0.0))
@@ -214,7 +213,7 @@ class Inversion:
         return np.maximum(self._tail(np.abs(self.statistics(null))), self.least_level())
 
     def interval(self, alpha: float, *, sampling: bool = True) -> tuple[Array, Array]:
-        """Return the accepted sets' ends; -inf and inf where not reported.
+        """Return ends; infinite where not reported.
 
         ``sampling=False`` is about the exact sums' parameter: no residual variance, normal quantiles, ends moved by the
         bias. Both kinds report the same contrasts.
@@ -230,11 +229,11 @@ class Inversion:
         return np.where(reported, self.estimate + low, -np.inf), np.where(reported, self.estimate + high, np.inf)
 
     def combined(self, rows: Array) -> Inversion:
-        """Return the inversion for linear combinations, ``(r, m)``."""
+        """Return linear combinations, ``(r, m)``."""
         return Inversion(self.equations, rows @ self.contrasts, self.degrees, self.bias)
 
     def joint_pvalue(self, null: Array | float = 0.0) -> float:
-        """Return the p-value of "the contrasts are ``null``" by the F law, for linearly independent contrasts.
+        """Return the F law's p-value of "contrasts are ``null``", linearly independent.
 
         It uses score and V at the closest b under the null, and is never below the level above which every combination
         is reported. With a bias, the noncentral chi-squared law applies at the largest one.
@@ -280,7 +279,6 @@ class Inversion:
 
     @cached_property
     def _spread(self) -> Array:
-        """G^-1 c, ``(m, p)``."""
         return self.contrasts @ self.equations.inverse
 
     @cached_property
@@ -290,7 +288,6 @@ class Inversion:
 
     @cached_property
     def _size(self) -> Array:
-        """|a|^2."""
         return np.asarray(np.einsum("ij,ij->i", self.directions, self.directions))
 
     # a'V(w + u a)a = noise + slope u + curvature u^2

@@ -1,4 +1,4 @@
-"""Solve the last round of a course of scores without damping: estimates, intervals and tests.
+"""Solve a course's last round without damping.
 
 One step from weights near the maximum of the likelihood reaches it up to a bounded error; intervals hold for every bias
 up to the bound. A coefficient is hidden where the bound is large or its information was still changing: in a logistic's
@@ -68,7 +68,7 @@ class LastStep:
 
     @property
     def noise_error(self) -> Array:
-        """Standard errors from noise alone."""
+        """Noise's standard errors."""
         return self.inversion.noise_error
 
     @property
@@ -102,11 +102,11 @@ class LastStep:
         return np.asarray((self.remaining_step <= _ARRIVED) & (self.change <= _SETTLED))
 
     def reported(self, alpha: float) -> NDArray[np.bool_]:
-        """Return whether the interval at this level is bounded."""
+        """Return whether intervals are bounded."""
         return self.inversion.reported(alpha) & self.arrived
 
     def statistics(self, null: Array | float = 0.0) -> Array:
-        """Return the score of "parameter == null" over its standard deviation."""
+        """Return scores over standard deviations."""
         return self.inversion.statistics(null - self.offset)
 
     def pvalues(self, null: Array | float = 0.0) -> Array:
@@ -120,11 +120,11 @@ class LastStep:
         return np.where(reported, self.offset + low, -np.inf), np.where(reported, self.offset + high, np.inf)
 
     def combined(self, rows: Array) -> LastStep:
-        """Return the step for linear combinations, ``(r, m)``."""
+        """Return linear combinations, ``(r, m)``."""
         return LastStep(self.inversion.combined(rows), rows @ self.offset, self.earlier)
 
     def joint_pvalue(self) -> float:
-        """Return the p-value of "all parameters are 0"; 1 without convergence."""
+        """Return the joint p-value; 1 without convergence."""
         return self.inversion.joint_pvalue(-self.offset) if self.arrived.all() else 1.0
 
 
@@ -148,7 +148,6 @@ def last_step(
     """Return the last round of a course of scores, solved without damping.
 
     Args:
-        present: rounds with a sum, in order.
         weights: per round, ``(d,)``.
         radius: R, the largest norm of a row.
         rows: from weights to parameters, ``(m, d)``.

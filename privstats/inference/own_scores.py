@@ -55,7 +55,6 @@ class OwnRecords:
     """Scored records of one holder.
 
     Attributes:
-        y: index of each record's label.
         shares: predicted probabilities, ``(n, C)``.
         ids: each record's person; a row without one is its own person. None: independent rows.
         thresholds: for sensitivity and specificity; the second class's share if empty.
@@ -102,7 +101,7 @@ class OwnRecords:
         return ratio(part, total, (1, 1), 0.0, z * math.sqrt(self.inflation(moves, rows)))
 
     def flagged(self, threshold: float, z: float) -> tuple[Interval, Interval]:
-        """Return sensitivity and specificity from a threshold on."""
+        """Return sensitivity and specificity."""
         above, ill = self.shares[:, 1] >= threshold, self.y == 1
         return self.share(above, ill, z), self.share(~above, ~ill, z)
 

@@ -88,7 +88,7 @@ def predicted_half_width(
 
 
 class Predicted(NamedTuple):
-    """Prediction of half widths, without and with noise, for one kind of analysis."""
+    """One analysis' predicted half widths, without and with noise."""
 
     widths: Callable[[Any, Guesses, float], tuple[float, float]]
     quantity: str

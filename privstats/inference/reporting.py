@@ -1,4 +1,4 @@
-"""Write every table's sentences about its releases: title, claim, guarantee, plan, and a Methods paragraph."""
+"""Write every table's title, claim, guarantee and Methods paragraph."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class Source:
         caution: str = "",
         remark: str = "",
     ) -> Summary:
-        """Return a table from these releases, a :class:`Summary`.
+        """Return a table of these releases.
 
         ``notes`` and ``warnings`` follow the claim; ``remark`` explains a star, first below the table.
         """

@@ -59,7 +59,7 @@ def releases_behind(head: Any, releases: Released | Sequence[Release | None]) ->
 
 
 def linear_scores(rule: Rule, releases: Sequence[Release]) -> LinearScores:
-    """Return a rule's scores, with one common row length if needed.
+    """Return a rule's scores.
 
     Behind a whitening M the scores are ``W M x / |M x| + b``. The common length is the root mean of ``|M x|^2``, ``sum
     l P^2`` from the second moments B.
@@ -258,7 +258,7 @@ class Rows:
 
 
 def noisy(releases: Sequence[Release]) -> bool:
-    """Return whether any of the releases carries noise."""
+    """Return whether any release is noisy."""
     return any(level > 0 for release in releases for level in release.sigma.values())
 
 

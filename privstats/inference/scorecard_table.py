@@ -40,7 +40,7 @@ _BANDS = (
 @formerly(told="reported")
 @dataclass(frozen=True, eq=False)
 class ColumnPoints:
-    """The points of one column, per cell or per step of a ramp.
+    """One column's points, per cell or ramp step.
 
     Attributes:
         points: ``(classes, steps)``, log odds (for more than two classes, scores minus their mean); 0 is the mean
@@ -100,7 +100,7 @@ class Explanation:
         return f"log odds of {self.outcome} {self.score:+.2f} ({chance}): {', '.join([f'{self.base:+.2f}', *parts])}"
 
     def plot(self, path: Any = None) -> Any:
-        """Draw a bar for every column: see :func:`~privstats.inference.plot_explanation`."""
+        """Draw :func:`~privstats.inference.plot_explanation`'s bars."""
         from privstats.inference.figures import plot_explanation
 
         return plot_explanation(self, path)
@@ -116,8 +116,6 @@ class Scorecard(RowTable):
         outcomes: classes of the rows of ``points``.
         base: score of a record of mean points, per outcome.
         alpha: 1 minus the level of the bands.
-        cells: declaration for reading values.
-        promise: the releases' guarantee.
         exact: whether scores are the head's own, without a common row length.
 
     Example:
@@ -182,11 +180,11 @@ class Scorecard(RowTable):
         )
 
     def summary(self) -> Summary:
-        """Return the table for publication."""
+        """Return the table."""
         return card_summary(self)
 
     def to_rows(self) -> list[dict[str, object]]:
-        """Return one row per outcome, column and cell or step."""
+        """Return rows by outcome and cell or step."""
         return [
             {
                 "class": outcome,
@@ -204,7 +202,7 @@ class Scorecard(RowTable):
         ]
 
     def plot(self, path: Any = None, column: str | None = None, outcome: str | None = None) -> Any:
-        """Draw all columns or one: see :func:`~privstats.inference.plot_scorecard`."""
+        """Draw all columns or one."""
         from privstats.inference.figures import plot_scorecard
 
         shown = [each for each in self.columns if column is None or each.name == column]
@@ -237,7 +235,6 @@ def scorecard(
 
     Args:
         head: fitted on releases: ``LDA``, another head with linear scores, or ``RefinedSoftmax``.
-        releases: the head's, in order.
         alpha: 1 minus the level of each band.
         draws: at least 2; 200 determine s to 5 %.
 

@@ -48,10 +48,7 @@ class Summary:
 
     Attributes:
         columns: headings, that of the row names first.
-        rows: one per parameter, as texts.
         foot: sentences on guarantee, claim and assumptions.
-        methods: Methods paragraph, or empty.
-        caution: to be read before any number.
         promise: epsilon, delta, unit and adjacency, for a caption.
 
     Example:
@@ -219,7 +216,7 @@ def require_ending(path: Path, *, methods: bool = False) -> None:
 
 
 def write_summary(summary: Summary, path: Path, *, methods: bool) -> None:
-    """Write a table, and on request its paragraph; raises as :meth:`Summary.save`."""
+    """Write a table, as :meth:`Summary.save`."""
     require_ending(path, methods=methods)
     paragraph = summary.methods if methods else ""
     match path.suffix.lower():
@@ -261,7 +258,7 @@ class Framed(ABC):
 
     @abstractmethod
     def to_rows(self) -> Sequence[Mapping[str, object]]:
-        """Return the table as plain values, a mapping per row."""
+        """Return plain values, a mapping per row."""
 
     def to_frame(self) -> Any:
         """Return :meth:`to_rows` as a pandas DataFrame; :data:`~privstats.inference.FRAME_COLUMNS` explains its

@@ -34,10 +34,8 @@ class Looked:
     """Facts about one column.
 
     Attributes:
-        name, kind, unit: as declared.
         values: quartiles, or each value's share.
-        records: their number.
-        missing: without a value, gap codes included.
+        missing: gap codes included.
         unreadable: by the declaration.
         other: with an unlisted value.
         outermost: beyond the outer cut points, or None.
@@ -71,7 +69,7 @@ class Keys:
 
 
 def looked(column: Column, values: Any) -> Looked:
-    """Compute the facts about one column's raw or read values."""
+    """Compute one column's facts."""
     readings = values if isinstance(values, Readings) else read(values)
     codes, unread = column.codes(readings)
     gone = _missing(column, readings)

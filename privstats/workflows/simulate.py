@@ -102,8 +102,6 @@ _MEANT = "call simulate(plan, [(X, y), ...])"
 
 @dataclass(frozen=True)
 class _Summed:
-    """The outcome of a session; ``exact`` as in :class:`Run`."""
-
     total: RingVector
     survivors: tuple[int, ...]
     exact: bool | None

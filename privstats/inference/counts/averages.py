@@ -23,7 +23,7 @@ _COLUMNS = ("mean", "mean_low", "mean_high", "variance", "variance_low", "varian
 
 @dataclass(frozen=True)
 class Average:
-    """A number in one group, in the column's unit (``variance``: its square).
+    """A number in one group; ``variance`` is in squared units.
 
     Example:
         >>> from privstats.inference.counts.table import Interval
@@ -76,7 +76,7 @@ def averages(release: Release, name: str, *, alpha: float = 0.05) -> dict[tuple[
 
 
 def average_rows(found: Mapping[str, Mapping[tuple[str, ...], Average]]) -> list[dict[str, object]]:
-    """Return plain values by number and group."""
+    """Return plain values."""
     rows: list[dict[str, object]] = []
     for name, groups in found.items():
         for group, each in groups.items():

@@ -36,7 +36,7 @@ _SMALL = 1e-4
 class RisksAt(RowTable):
     """Risks up to a time in two groups.
 
-    ``difference`` and ``ratio`` compare the second with the first. All have low and high ends; the ratio's is infinite
+    ``difference`` and ``ratio`` compare the second with the first, with low and high ends; the ratio's is infinite
     where the first risk may be 0.
 
     Example:
@@ -56,14 +56,14 @@ class RisksAt(RowTable):
     curves: SurvivalCurves = field(repr=False)
 
     def to_rows(self) -> list[dict[str, object]]:
-        """Return rows for groups, difference and ratio."""
+        """Return groups, difference and ratio."""
         rows = [(group, "risk", *each) for group, each in self.risks.items()]
         rows += [("", "difference", *self.difference), ("", "ratio", *self.ratio)]
         names = ("group", "metric", "estimate", "conf_low", "conf_high")
         return [{**dict(zip(names, row, strict=True)), "time": self.at} for row in rows]
 
     def summary(self) -> Summary:
-        """Return the table for publication."""
+        """Return the table."""
         first, second = self.risks
         rows = [(group, *map(number_of, each)) for group, each in self.risks.items()]
         rows += [(f"{second} less {first}", *map(number_of, self.difference))]
@@ -114,7 +114,7 @@ def _risk(group: str, curve: SurvivalCurve, at: float) -> tuple[float, float, fl
 def contrasts(
     one: tuple[float, float, float], other: tuple[float, float, float]
 ) -> tuple[tuple[float, float, float], tuple[float, float, float]]:
-    """Return difference and ratio of two independent shares, each with low and high end."""
+    """Return difference and ratio of independent shares, each with both ends."""
     (p, l, u), (q, k, v) = one, other  # noqa: E741  ends of the interval of p; k and v are those of q
     difference = (p - q, p - q - math.hypot(p - l, v - q), p - q + math.hypot(u - p, q - k))
     low, high = (
@@ -132,7 +132,7 @@ def _ratio_end(product: float, above: float, below: float, side: int) -> float:
 @formerly(told="reported")
 @dataclass(frozen=True, eq=False)
 class Incidence(RowTable):
-    """Cumulative incidence by group and cause; arrays have one entry per reported bin.
+    """Cumulative incidence by group and cause, over reported bins.
 
     Attributes:
         curves: by (group, cause) ``(k, 3)``: estimate, low, high.
@@ -162,7 +162,7 @@ class Incidence(RowTable):
         return any(map(len, self.timeline.values()))
 
     def to_rows(self) -> list[dict[str, object]]:
-        """Return one row by group, cause and time."""
+        """Return rows by group, cause, time."""
         names = ("incidence", "conf_low", "conf_high")
         return [
             {"group": group, "cause": cause, "time": float(time), "n_event": float(count)}
@@ -172,7 +172,7 @@ class Incidence(RowTable):
         ]
 
     def summary(self) -> Summary:
-        """Return the table for publication."""
+        """Return the table."""
         rows = [
             (
                 f"{row['group']} {row['cause']}".strip(),
@@ -204,8 +204,7 @@ def cumulative_incidence(
     the survival before. Intervals invert ``|p^ - p| <= z sqrt(p (1 - p) / n + tau^2)``: tau is the noise by the delta
     method, n Greenwood's effective sample size.
 
-    ``event`` is of ``Categories``: the first means no event, each other one is a cause. All else is as for
-    :func:`kaplan_meier`.
+    The first category of ``event`` means no event; others are causes. All else is as for :func:`kaplan_meier`.
 
     Example:
         >>> months, ended = ps.Bins("months", (0, 1, 2, 3)), ps.Categories("ended", ("seen", "relapse", "death"))

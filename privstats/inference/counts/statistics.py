@@ -52,7 +52,6 @@ class Chi2(NamedTuple):
     Attributes:
         statistic: noise-aware Pearson statistic; NaN where not reported.
         pvalue: chi-squared; 1 where not reported.
-        dof: (rows - 1) (columns - 1).
 
     Example:
         >>> sex, ill = ps.Categories("sex", ("f", "m")), ps.Categories("ill", ("no", "yes"))
@@ -210,7 +209,7 @@ def chi2_contingency(release: Release, row: str, column: str) -> Chi2:
 
 
 def confusion(release: Release, label: str, predicted: str, *, alpha: float = 0.05) -> Confusion:
-    """Return accuracy, recall and balanced accuracy from a table of labels against predictions.
+    """Return accuracy and recalls from labels against predictions.
 
     Raises:
         ReleaseError: the two variables have other cells, or no table crosses them.

@@ -41,7 +41,7 @@ _NAMES = ("time", "n_risk", "n_event", "survival", "conf_low", "conf_high")
 @formerly(told_to="reported_to")
 @dataclass(frozen=True, eq=False)
 class SurvivalCurve(RowTable):
-    """An estimate of survival; arrays have one entry per reported bin.
+    """Estimated survival in the reported bins.
 
     Attributes:
         timeline: a bin's own time, or its right end for continuous times.
@@ -127,11 +127,11 @@ class SurvivalCurve(RowTable):
         return steps, survival, lower, upper
 
     def to_rows(self) -> list[dict[str, float]]:
-        """Return the curve's rows from time 0, where survival is 1."""
+        """Return rows from time 0."""
         return rows_of(self)
 
     def summary(self) -> Summary:
-        """Return the table for publication."""
+        """Return the table."""
         return SurvivalCurves({"": self}).summary()
 
     def _first_at_half(self, curve: Array) -> float:
@@ -186,11 +186,11 @@ class SurvivalCurves(RowTable, dict[str, SurvivalCurve]):
     """
 
     def to_rows(self) -> list[dict[str, object]]:
-        """Return :meth:`SurvivalCurve.to_rows` of all groups, named by ``group``."""
+        """Return all groups' rows, with a ``group``."""
         return [{"group": group, **row} for group, curve in self.items() for row in curve.to_rows()]
 
     def summary(self) -> Summary:
-        """Return the table for publication."""
+        """Return the table."""
         return curve_summary(self)
 
 
@@ -209,11 +209,10 @@ def kaplan_meier(
         release: with a table that crosses these variables.
         time: ``Bins`` with edges at or above 0; 20 to 60 bins, one edge beyond the follow-up.
         event: ``Categories`` with two values, the second is the event.
-        by: a variable of groups, for a curve per group.
+        by: variable for one curve per group.
         times: required. ``"discrete"``: a bin is one time, those censored in it are at risk, S = prod (1 - d / r)
             (Kaplan and Meier). ``"continuous"``: a bin is a span, S = exp(-sum d / e) with person-time e = r q / -log(1
             - q), q = (d + c) / r: d events and c censored of r leave at even rates.
-        alpha: level of the intervals.
 
     A curve ends at the first bin with fewer at risk than 20 or 8 standard deviations of their noise; without noise,
     after the last record. A last bin open above is never reported: it holds everyone seen beyond it.
@@ -339,8 +338,7 @@ def _curve(table: CountTable, times: Times, release: Release, alpha: float, z: f
 def _inverted(table: CountTable, times: Times, n_bins: int, z: float) -> Array:
     """Return every p = 1 - S accepted under noise tau, ``(n_bins, 2)``.
 
-    p is accepted where abs(p^ - p) <= z sqrt(p (1 - p) / n + tau^2). n = (e^H - 1) / sum (e^h - 1) / r has hazards
-    shrunk to their mean: a few noisy events do not set their own width.
+    n = (e^H - 1) / sum (e^h - 1) / r has hazards shrunk to their mean: a few noisy events do not set their own width.
     """
     survival = partial(_survival, times=times)
     noise = table.sigma * np.linalg.norm(gradients(survival, table.counts.reshape(-1)), axis=0)[:n_bins]
@@ -356,7 +354,7 @@ def worth_of(table: CountTable, times: Times, n_bins: int) -> Array:
 
 
 def ends_of_share(share: Array, n: Array, noise: Array, z: float) -> tuple[Array, Array]:
-    """Return the ends of every p with ``abs(share - p) <= z sqrt(p (1 - p) / n + noise^2)``."""
+    """Return the range of p with ``abs(share - p) <= z sqrt(p (1 - p) / n + noise^2)``."""
     k = z * z / n
     root = np.sqrt(np.maximum(k * k + 4 * k * share * (1 - share) + 4 * (1 + k) * (z * noise) ** 2, 0.0))
     low, high = ((2 * share + k + sign * root) / (2 * (1 + k)) for sign in (-1, 1))
@@ -372,7 +370,7 @@ def _log_log(values: Array, errors: Array, z: float) -> Array:
 
 
 def rows_of(curve: SurvivalCurve) -> list[dict[str, float]]:
-    """Return a curve by time, from time 0, where survival is 1.
+    """Return a curve's rows from time 0, where survival is 1.
 
     A bin of time 0, which may hold events, is the second row.
     """
@@ -383,7 +381,7 @@ def rows_of(curve: SurvivalCurve) -> list[dict[str, float]]:
 
 
 def curve_source(curves: Mapping[str, SurvivalCurve]) -> Source:
-    """Return the curves' release and their intervals' assumptions."""
+    """Return the curves' release and assumptions."""
     first = next(iter(curves.values()))
     assumed = "independent records, censoring independent of the event"
     return Source(first.release, first.alpha, assumed if first._times == "discrete" else f"{assumed}, {EVEN}")

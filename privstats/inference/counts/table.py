@@ -31,9 +31,7 @@ class Interval(NamedTuple):
     """An estimate and its interval.
 
     Attributes:
-        value: the estimate.
         low, high: the full range where not reported.
-        reported: whether the interval is bounded.
 
     Example:
         >>> schema = ps.CountSchema((ps.Categories("sex", ("f", "m")),), (("sex",),))
@@ -51,7 +49,7 @@ class Interval(NamedTuple):
 
 @dataclass(frozen=True)
 class CountTable:
-    """Noisy counts of some variables crossed, one axis per variable; ``sigma`` is each cell's noise."""
+    """Noisy counts, one axis per variable; ``sigma`` is each cell's noise."""
 
     variables: tuple[Variable, ...]
     counts: Array
@@ -72,7 +70,7 @@ class CountTable:
 
 
 def count_table(release: Release, *names: str) -> CountTable:
-    """Return the named variables' counts, from the smallest released table that holds all of them."""
+    """Return counts from the smallest table with these variables."""
     kind = type(require_records(release).plan.schema).__name__
     refusal = f"this reader takes count tables, and the release measures a {kind}; measure a CountSchema"
     schema = narrowed(release.plan.schema, CountSchema, ReleaseError(refusal))
@@ -129,8 +127,6 @@ def ratio(part: float, whole: float, cells: tuple[int, int], sigma: float, z: fl
     Args:
         part, whole: noisy counts C and N.
         cells: numbers a of cells summed in C and b of further cells in N.
-        sigma: noise per cell.
-        z: normal quantile.
     """
     a, b = cells
     noise = (z * sigma) ** 2

@@ -137,7 +137,6 @@ class Proportionality(NamedTuple):
         test_statistic: U^2 / V; NaN where not reported.
         p_value: chi-squared; 1 where not reported.
         rises: whether the second group's later hazards exceed one ratio's.
-        bins: number compared.
 
     Example:
         >>> months, died = ps.Bins("months", (0, 1, 2, 3)), ps.Categories("died", (0, 1))

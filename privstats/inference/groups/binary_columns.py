@@ -29,7 +29,6 @@ class BinaryColumn:
 
     Attributes:
         N, A, D: records, sums and sums of squares, ``(groups,)``, possibly noisy.
-        sigma: noise by letter.
         scale, shift: k and s.
 
     Example:

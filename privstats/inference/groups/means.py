@@ -52,7 +52,6 @@ class GroupMeans(RowTable):
         means: NaN where a group is not reported.
         low, high: infinite where not reported.
         deviations: standard deviations; NaN likewise, and for columns of 0 and 1.
-        reported: ``(groups,)``.
         pvalues: Welch's, ``(columns,)``; None unless two groups are reported.
         differences: standardised, first minus second, with ends, ``(columns, 3)``; NaN where not reported, None as
             ``pvalues``.
@@ -83,11 +82,11 @@ class GroupMeans(RowTable):
     levels: tuple[str, ...]
 
     def to_rows(self) -> list[dict[str, object]]:
-        """Return one row per column and group; tests are in the first group's."""
+        """Return rows by column and group, tests in the first."""
         return rows_of(self)
 
     def summary(self) -> Summary:
-        """Return the table for publication."""
+        """Return the table."""
         return means_summary(self)
 
 
@@ -143,7 +142,6 @@ def table_one(
         by: for count tables the variable of the groups; else None.
         columns: columns, or crossed variables, in order; None: all.
         binary: class sums' columns declared to hold 0 and 1 alone; contradicting sums are refused.
-        alpha: level of the intervals.
 
     Raises:
         ReleaseError: another kind of release, no D, no or uncrossed ``by``, or an unknown column.
@@ -281,7 +279,7 @@ def _welch(means: Array, sampling: Array, noise: Array, counts: Array, unsure: A
 
 
 def rows_of(means: GroupMeans) -> list[dict[str, Any]]:
-    """Return one row per column and group."""
+    """Return rows by column and group."""
     return [_row(means, j, i) for j in range(len(means.columns)) for i in range(len(means.groups))]
 
 

@@ -68,7 +68,7 @@ class Shares:
 @formerly(told="reported")
 @dataclass(frozen=True, eq=False)
 class GroupShares(RowTable):
-    """Number and share of every cell of the variables crossed with the groups.
+    """Numbers and shares of cells by group.
 
     Example:
         >>> sex, arm = ps.Categories("sex", ("f", "m")), ps.Categories("arm", ("a", "b"))
@@ -92,7 +92,7 @@ class GroupShares(RowTable):
         return any(share.reported for each in self.variables.values() for group in each.shares for share in group)
 
     def to_rows(self) -> list[dict[str, object]]:
-        """Return one row per variable, cell and group."""
+        """Return rows by variable, cell, group."""
         return [
             {
                 "variable": name,
@@ -111,7 +111,7 @@ class GroupShares(RowTable):
         ]
 
     def summary(self) -> Summary:
-        """Return the table for publication."""
+        """Return the table."""
         rows: list[tuple[str, ...]] = []
         for name, each in self.variables.items():
             compared = (_or_hidden(each.pvalue, chance_of), _smd(each))
@@ -245,9 +245,8 @@ def _or_hidden(number: float, shown: Any) -> str:
 def category_difference(counts: Array, sigma: float, alpha: float, z: float) -> Interval:
     """Return d = sqrt(a' S^+ a) with a = p - q, and its interval.
 
-    p and q are both groups' shares of all cells but the first, S the mean of both multinomial covariances (Yang and
-    Dalton, SAS Global Forum 2012, paper 335). The interval is for *these* records, from noise alone. With S = L L', v =
-    L^-1 a of length d has the errors L^-1 (da - dS S^-1 a / 2) to first order, up to a rotation. Their covariance's
+    p, q and S are those of :func:`group_shares`. The interval is for *these* records, from noise alone. With S = L L',
+    v = L^-1 a of length d has the errors L^-1 (da - dS S^-1 a / 2) to first order, up to a rotation. Their covariance's
     largest eigenvalue is l. The upper end is d + z sqrt(l), because v along its exact direction is at most d long. The
     lower end inverts the length of a normal vector of covariance l I in k - 1 dimensions (noncentral chi-squared). It
     is 0 where groups may be equal, because noise enlarges a length. Both ends are conservative where noise differs by

@@ -23,14 +23,13 @@ if TYPE_CHECKING:
 @formerly(told="reported")
 @dataclass(frozen=True, eq=False)
 class CellTable(RowTable):
-    """Each cell against its column's reference cell; arrays have one entry per cell, ``(k,)``.
+    """Each cell against its column's reference cell, ``(k,)``.
 
     Under the assumptions, at most a fraction alpha of releases report an interval that misses. A cell is hidden where
     noise hides its contrast or could alone explain its record count. A reference cell is 0 by definition, with the
     interval 0 to 0.
 
     Attributes:
-        reference: whether the cell is its column's reference.
         estimate: NaN where not reported.
         error, noise_error: in total, and from noise alone.
         low, high: infinite where not reported.
@@ -63,15 +62,15 @@ class CellTable(RowTable):
     regression: Regression
 
     def summary(self, *, exponentiate: bool = False) -> Summary:
-        """Return the table for publication; ``exponentiate`` yields ratios."""
+        """Return the table; ``exponentiate`` yields ratios."""
         return cells_as_ratios(self) if exponentiate else cells_summary(self)
 
     def to_frame(self, *, exponentiate: bool = False) -> Any:
-        """Return a pandas ``DataFrame`` of :meth:`to_rows`."""
+        """Return a ``DataFrame`` of :meth:`to_rows`."""
         return framed(self.to_rows(exponentiate=exponentiate))
 
     def to_rows(self, *, exponentiate: bool = False) -> list[dict[str, object]]:
-        """Return one row per column and cell; ``exponentiate`` adds ratios."""
+        """Return rows by cell; ``exponentiate`` adds ratios."""
         columns: dict[str, Any] = {"variable": self.columns, "level": self.cells, "reference": self.reference}
         columns |= {"estimate": self.estimate, "std_error": self.error, "noise_std_error": self.noise_error}
         columns |= {"p_value": self.pvalue, "conf_low": self.low, "conf_high": self.high, "told": self.reported}
@@ -114,7 +113,7 @@ def _beside(reference: NDArray[np.bool], values: Array, otherwise: float) -> Arr
 
 
 def _level(fit: Regression, blocks: Sequence[tuple[ColumnCells, int]]) -> Array:
-    """Return the parameters' weights in the level of a record in these reference cells."""
+    """Return weights for a record in these reference cells."""
     row = np.zeros(len(fit.names))
     row[0] = 1.0
     for column, first in blocks:

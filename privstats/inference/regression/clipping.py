@@ -128,7 +128,7 @@ class Hidden:
 
     @property
     def noise_error(self) -> Array:
-        """Standard errors from noise alone."""
+        """Noise's standard errors."""
         return self.errors.noise_error
 
     def reported(self, alpha: float) -> NDArray[np.bool_]:  # noqa: ARG002  the same at every level
@@ -136,7 +136,7 @@ class Hidden:
         return np.zeros(len(self.estimate), dtype=np.bool_)
 
     def statistics(self, null: Array | float = 0.0) -> Array:
-        """Return the statistics computed from the sums."""
+        """Return the sums' statistics."""
         return self.errors.statistics(null)
 
     def pvalues(self, null: Array | float = 0.0) -> Array:  # noqa: ARG002  the same for every null
@@ -148,7 +148,7 @@ class Hidden:
         return np.full(len(self.estimate), -np.inf), np.full(len(self.estimate), np.inf)
 
     def combined(self, rows: Array) -> Hidden:
-        """Return hidden errors of linear combinations, ``(r, m)``."""
+        """Return linear combinations, ``(r, m)``."""
         return Hidden(self.errors.combined(rows))
 
     def joint_pvalue(self) -> float:

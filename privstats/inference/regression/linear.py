@@ -197,7 +197,7 @@ class PartErrors:
 
     @property
     def noise_error(self) -> Array:
-        """Standard error from noise alone, ``(m,)``."""
+        """Noise's standard error, ``(m,)``."""
         return self.inversion.noise_error
 
     @cached_property
@@ -211,7 +211,7 @@ class PartErrors:
         return np.asarray(np.sqrt((F - 1) / F * np.square(moved).sum(axis=0)))
 
     def reported(self, alpha: float) -> NDArray[np.bool_]:
-        """Return whether the interval at this level is bounded."""
+        """Return whether intervals are bounded."""
         return self.inversion.reported(alpha) & self._positive
 
     def statistics(self, null: Array | float = 0.0) -> Array:
@@ -236,11 +236,11 @@ class PartErrors:
         return np.where(reported, low, -np.inf), np.where(reported, high, np.inf)
 
     def combined(self, rows: Array) -> PartErrors:
-        """Return the errors of linear combinations, ``(r, m)``."""
+        """Return linear combinations, ``(r, m)``."""
         return PartErrors(self.inversion.combined(rows), self.parts)
 
     def joint_pvalue(self) -> float:
-        """Return the p-value of "all parameters are 0", with one residual variance."""
+        """Return the joint p-value, with one residual variance."""
         return self.inversion.joint_pvalue()
 
     @cached_property

@@ -112,7 +112,7 @@ class MixedErrors:
 
     @property
     def noise_error(self) -> Array:
-        """0, because there is no noise."""
+        """0: no noise."""
         return np.zeros(len(self.estimate))
 
     def reported(self, alpha: float) -> NDArray[np.bool_]:  # noqa: ARG002  the same at every level
@@ -130,18 +130,18 @@ class MixedErrors:
         return np.array([float(two_sided(size, degrees)) if degrees > 0 else 1.0 for size, degrees in pairs])
 
     def interval(self, alpha: float, *, sampling: bool = True) -> tuple[Array, Array]:
-        """Return the intervals' ends; about the exact sums, both are the estimate."""
+        """Return ends; about exact sums, both the estimate."""
         reach = np.array([quantile(alpha, degrees) if degrees > 0 else np.inf for degrees in self.degrees])
         margin = reach * self.error if sampling else np.where(self.degrees > 0, 0.0, np.inf)
         return self.estimate - margin, self.estimate + margin
 
     def combined(self, rows: Array) -> MixedErrors:
-        """Return errors of linear combinations, with minimum degrees of freedom."""
+        """Return combinations, with minimum degrees of freedom."""
         degrees = np.where(rows != 0, self.degrees, np.inf).min(axis=1)
         return MixedErrors(rows @ self.estimate, rows @ self.covariance @ rows.T, degrees)
 
     def joint_pvalue(self) -> float:
-        """Return the p-value of "all parameters are 0" by the F law."""
+        """Return the F law's joint p-value."""
         degrees, r = float(self.degrees.min()), len(self.estimate)
         if degrees <= 0:
             return 1.0

@@ -1,4 +1,4 @@
-"""Fit logistic and Poisson regressions from a ``Newton`` course's rounds: the last, solved without damping."""
+"""Fit logistic and Poisson regressions from a ``Newton`` course's last round."""
 
 from __future__ import annotations
 

@@ -37,13 +37,12 @@ def fixed_effects(
     instead, with F - 1 degrees of freedom. Those errors need no assumption inside a site, but are somewhat too short
     (91 % measured) where sites differ much in size or in a column's spread.
 
-    The numbers are those of least squares with a dummy per site. There is no intercept, columns constant within every
-    site cannot be reported, and R-squared is within sites.
+    Numbers are those of a dummy per site: no intercept, no column constant within every site, and R-squared within
+    sites.
 
     Args:
         release: with or without noise, of ``pulls=(0,)``. The plan may map columns by ``Centre`` and ``Scale``;
             coefficients are in original units.
-        columns: names or numbers; all if omitted.
         cov_type: ``"nonrobust"``: one residual variance, by test inversion. ``"groups"``: from the schema's groups.
             ``"auto"``: groups where there are some.
 
@@ -149,7 +148,6 @@ def mixed(
     Args:
         release: exact, of two to four ``pulls`` above 0 and a transform that ends in ``ConstantFeature``.
         sizes: minimum and maximum records of a site; a public guess.
-        columns: names or numbers; all if omitted.
 
     Assumes:
         A linear model with equal slopes at all sites, homoscedastic residuals, normal levels independent of the

@@ -53,7 +53,7 @@ def fitted_words(table: Regression) -> str:
 
 
 def cells_summary(table: CellTable) -> Summary:
-    """Return the cells' contrasts, one row per cell."""
+    """Return the table of contrasts."""
     fit, level = table.regression, table.level
     shown = _contrast(level.reported, level.value, 0.0, 0.0, level.pvalue, level.low, level.high)
     rows = [("all references", shown[0], "", "", *shown[3:])]
@@ -157,7 +157,7 @@ def ratio_columns(name: str, alpha: float) -> tuple[str, ...]:
 
 
 def ratio_rows(table: Regression, alpha: float) -> tuple[tuple[str, ...], ...]:
-    """Return ratios with their intervals, one row per column."""
+    """Return rows of ratios with intervals."""
     columns = (table.errors.estimate, *table.conf_int(alpha).T, table.bse, table.noise_bse, table.pvalues)
     return tuple(
         (name, *_ratio_cells(bool(reported), *map(float, values)))

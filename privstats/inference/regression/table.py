@@ -28,22 +28,20 @@ _ALPHA = 0.05
 @formerly(told="reported")
 @dataclass(frozen=True, eq=False)
 class Regression(RowTable):
-    """A fitted regression; arrays have one entry per parameter, the intercept first.
+    """A fitted regression; arrays begin with the intercept.
 
     A parameter is *not reported* at a level where noise makes its interval unbounded, (-inf, inf). The claim is that
     **at most a fraction alpha of releases report an interval that misses**, under the assumptions in :attr:`assumed`.
 
     Attributes:
-        nobs: number of records, possibly noisy, or None.
+        nobs: possibly noisy, or None.
         df_resid: ``nobs`` minus the number of parameters.
         scale: estimated residual variance.
         rsquared: None where noise hides it, or for several targets.
         condition_number: as in statsmodels; None for an indefinite Gram matrix.
-        saturation_: estimated clipping, or None.
         cov_type: ``"nonrobust"``, ``"folds"``, ``"groups"`` or ``"REML"``; ``cov_reason`` explains the choice.
         columns: number released, without the constant.
-        model, assumed: in words.
-        rounds: number of releases; each cost the last plan's price.
+        rounds: releases, each at the last plan's price.
         counts: plans of the counts that set cut points.
         column_cells: of declared columns, for :meth:`cells`.
 
@@ -178,7 +176,7 @@ class Regression(RowTable):
         return cell_table(self, reference or {}, alpha)
 
     def summary(self, alpha: float = _ALPHA, *, exponentiate: bool = False) -> Summary:
-        """Return the table for publication.
+        """Return the table.
 
         ``exponentiate`` shows odds or rate ratios; a linear model has none (``ReleaseError``).
         """
@@ -186,11 +184,11 @@ class Regression(RowTable):
         return ratios_summary(self, alpha) if exponentiate else summarise(self, alpha)
 
     def to_frame(self, alpha: float = _ALPHA, *, exponentiate: bool = False) -> Any:
-        """Return a pandas ``DataFrame`` of :meth:`to_rows`."""
+        """Return a ``DataFrame`` of :meth:`to_rows`."""
         return framed(self.to_rows(alpha, exponentiate=exponentiate))
 
     def to_rows(self, alpha: float = _ALPHA, *, exponentiate: bool = False) -> list[dict[str, object]]:
-        """Return one row per parameter; ``exponentiate`` adds ratios, such as ``odds_ratio``."""
+        """Return rows; ``exponentiate`` adds ratios, such as ``odds_ratio``."""
         low, high = self.conf_int(alpha).T
         columns: dict[str, Any] = {"term": self.names, "estimate": self._shown(alpha), "std_error": self.bse}
         columns |= {"noise_std_error": self.noise_bse, "statistic": self.tvalues, "p_value": self.pvalues}

@@ -45,7 +45,7 @@ class AdjustedMean:
         return math.isfinite(self.high)
 
     def to_row(self) -> dict[str, object]:
-        """Return mean and interval by column name."""
+        """Return values by column name."""
         return {"estimate": self.mean, "conf_low": self.low, "conf_high": self.high, "told": self.reported}
 
 

@@ -76,7 +76,7 @@ class ArmTable(RowTable):
         return any(each.reported for each in self.arms) or any(each.reported for each in self.effects)
 
     def to_rows(self) -> list[dict[str, object]]:
-        """Return one row per arm and effect; NaN where not reported."""
+        """Return rows by arm and effect; NaN where hidden."""
         rows: list[dict[str, object]] = []
         for place, effect in enumerate(self.effects):
             for arm in self.arms[2 * place : 2 * place + 2]:
@@ -100,7 +100,7 @@ class ArmTable(RowTable):
         return rows
 
     def summary(self) -> Summary:
-        """Return the table for publication."""
+        """Return the table."""
         first, alpha = self.effects[0], self.alpha
         rows = [
             row

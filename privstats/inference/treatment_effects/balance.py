@@ -28,7 +28,7 @@ _HIDDEN = [*[HIDDEN] * 3, "-inf", "inf", HIDDEN, "-inf", "inf"]
 @formerly(told="reported")
 @dataclass(frozen=True, eq=False)
 class Balance(Framed):
-    """Columns of the treated compared with those of the others; arrays have one entry per column.
+    """Columns of the treated compared with the others', ``(m,)``.
 
     Attributes:
         means: treated and others, ``(m, 2)``, in column units; NaN where not reported.
@@ -55,7 +55,7 @@ class Balance(Framed):
     weighted: Array | None = None
 
     def to_rows(self) -> list[dict[str, object]]:
-        """Return one row per column; unreported numbers are NaN."""
+        """Return rows; unreported numbers are NaN."""
         treated, others = self.means.T
         columns: dict[str, Any] = {"variable": self.columns, "mean_treated": treated, "mean_others": others}
         columns |= {"smd": self.difference, "smd_low": self.low, "smd_high": self.high}

@@ -53,16 +53,16 @@ class Heterogeneity:
     """Comparison of effects between groups of sites.
 
     Attributes:
-        groups, sites: F and K.
+        groups, sites: F, K.
         statistic: Welch's.
         degrees: of the F law under equal effects.
         p_value: for equal effects at all sites.
         q: Cochran's Q: squared distances from the pooled effect, in standard errors.
         site_sd: standard deviation of effects between equally large sites; 0 where Q does not exceed chance and noise.
         pooled: common effect, groups weighted by inverse variance.
-        pooled_bse: its standard error under equal effects.
+        pooled_bse: under equal effects.
         mean: unweighted mean over groups.
-        mean_bse: its standard error from the groups' distances.
+        mean_bse: from the groups' distances.
         mean_degrees: F - 1, or fewer for unequal variances.
 
     Example:

@@ -32,7 +32,6 @@ class InfluenceSums:
     """Noisy sums of one outcome over some blocks of records.
 
     Attributes:
-        n: records.
         W: weights, relative to the largest; n in a trial.
         t, s: influences and 1 minus their squares, relative to the largest possible.
         sigma_n, sigma_W, sigma_e: noise standard deviations.

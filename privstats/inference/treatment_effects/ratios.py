@@ -87,9 +87,7 @@ class RatioOfMeans:
     Attributes:
         spread: sampling and nuisance variance of S.
         below: sampling variance of W.
-        noise: noise variance of S.
         sigma_W: noise standard deviation of W.
-        degrees: of freedom of the variance of S.
     """
 
     offset: float
@@ -126,7 +124,7 @@ class RatioOfMeans:
         return sampling + self.noise + (t * self.sigma_W) ** 2
 
     def interval(self, alpha: float) -> tuple[float, float]:
-        """Return the ratios with ``(S - t W)^2 <= q^2 variance(t)``, or all numbers."""
+        """Return ratios with ``(S - t W)^2 <= q^2 variance(t)``, or all."""
         q2 = quantile(alpha, self.degrees) ** 2
         square = self.W**2 - q2 * (self.below + self.sigma_W**2)
         if self.W <= 0 or square <= 0:

@@ -73,7 +73,7 @@ class EffectRows(RowTable):
 
     @property
     def named(self) -> dict[str, EffectTable]:
-        """Rows by name: the outcome, the subgroup, or both."""
+        """Rows by outcome, subgroup, or both."""
         return {" ".join(filter(None, (each.name, each.subgroup))) or "all": each for each in self.tables}
 
     @property
@@ -117,11 +117,11 @@ class EffectRows(RowTable):
         return by_arm(self, self._read, alpha)
 
     def conf_int(self, alpha: float = 0.05) -> Array:
-        """Return intervals, ``(rows, 2)``; -inf and inf where hidden."""
+        """Return intervals, ``(rows, 2)``; infinite where hidden."""
         return np.stack([table.conf_int(alpha) for table in self.tables])
 
     def summary(self, alpha: float = 0.05) -> Summary:
-        """Return the table for publication."""
+        """Return the table."""
         from privstats.inference.treatment_effects.summary import effects_summary
 
         return effects_summary(self, alpha)
@@ -140,7 +140,7 @@ class EffectRows(RowTable):
         ]
 
     def to_frame(self, alpha: float = 0.05) -> Any:
-        """Return a pandas ``DataFrame`` of :meth:`to_rows`."""
+        """Return a ``DataFrame`` of :meth:`to_rows`."""
         return framed(self.to_rows(alpha))
 
 

@@ -53,20 +53,16 @@ class EffectTable(RowTable):
     """A treatment effect with its interval.
 
     Attributes:
-        name: the outcome's; may be empty.
         subgroup: such as ``"age: under 50"``; empty for all records.
         declared: ``"primary"``, ``"secondary"`` or ``"exploratory"``.
-        outcome: public range of outcomes.
         estimand: ``"ate"``, ``"att"`` or ``"overlap"``.
         probability: of treatment; None where not randomised.
         trim: the population's limit of the propensity, or of being observed where outcomes may be missing; None in a
             complete trial.
         as_ratio: the ratio, where the plan requests both.
         hidden: why no level reports the effect, or empty.
-        nobs: noisy records.
         arms: noisy records by arm, over all subgroups, including missing outcomes, or None.
         r_: standard error that nuisances may add, relative to the rest, or None.
-        release: the last release.
         plans: of every session; one without a sum counts as the last, which costs no less.
         missing: whether outcomes may be missing; records then weigh by their probability of being observed.
 
@@ -182,7 +178,7 @@ class EffectTable(RowTable):
         return replace(before, weighted=weighted_balance(self._sums, weighted, alpha))
 
     def balance_summary(self, alpha: float = 0.05) -> Summary:
-        """Return the balance as a table for publication."""
+        """Return the balance as a table."""
         from privstats.inference.treatment_effects.balance import balance_summary
 
         return balance_summary(self, alpha)
@@ -207,7 +203,7 @@ class EffectTable(RowTable):
         return effect_summary(self, alpha)
 
     def to_frame(self, alpha: float = 0.05) -> Any:
-        """Return a one-row pandas ``DataFrame`` of :meth:`to_rows`."""
+        """Return a one-row ``DataFrame``."""
         return framed(self.to_rows(alpha))
 
     def to_rows(self, alpha: float = 0.05) -> list[dict[str, object]]:
@@ -218,7 +214,7 @@ class EffectTable(RowTable):
         return [{**row, "p_value": self.pvalue, "conf_low": float(low), "conf_high": float(high), "told": not why}]
 
     def why_at(self, alpha: float) -> str:
-        """Return why this level hides the effect, or an empty text."""
+        """Return why this level hides the effect, or empty."""
         if self.hidden or self.ratio.reported(alpha):
             return self.hidden
         return "noise hides how many records there are: take more records, or a larger epsilon"
@@ -269,7 +265,7 @@ def question(
     blocks: Sequence[int] | None = None,
     declared: str = "exploratory",
 ) -> EffectTable:
-    """Return one outcome's effect, in all records or a subgroup's blocks."""
+    """Return one outcome's effect, in all records or blocks."""
     schema, line, nuisances = read.schema, read.lines[place], read.nuisances(place)
     sums = InfluenceSums.of(read.last, place, blocks)
     arms = read.assigned if schema.missing or read.arms is None else read.arms[place]

@@ -42,13 +42,13 @@ class Held(NamedTuple):
 
 
 def auc(held: Held, shares: Shares) -> Auc:
-    """Return the AUC of the class probabilities ``shares``."""
+    """Return the probabilities' AUC."""
     value, moves = _area(held.y, shares)
     return Auc(value, _error(held, moves))
 
 
 def gain(held: Held, shares: Shares, than: Shares) -> Auc:
-    """Return the area of ``shares`` minus that of ``than``."""
+    """Return ``shares``' area minus ``than``'s."""
     (value, moves), (other, others) = _area(held.y, shares), _area(held.y, than)
     return Auc(value - other, _error(held, moves - others))
 
@@ -77,7 +77,6 @@ class Decided:
     """A model's predictions for held-out records.
 
     Attributes:
-        classes: names.
         shares: of each class among the summed records.
         predicted: share of predictions per class.
         expected: mean probability per class.

@@ -30,10 +30,8 @@ class Asked:
     """Options of a rehearsal; None leaves the default.
 
     Attributes:
-        target: predicted column.
         epsilon, delta, adjacency, model: of the guarantee.
         test: approximate held-out share.
-        drop: excluded columns.
         persons: id column, for a guarantee per person; None: per record.
     """
 
@@ -109,8 +107,6 @@ class Assumed:
 
     Attributes:
         left_out: excluded columns, with reasons.
-        target: predicted column.
-        classes: its values, in order.
         records, persons: numbers summed, over all files.
         gaps: by column, words read as gaps that may be values.
     """

@@ -94,7 +94,7 @@ def scored_on(what: Opened) -> str:
 
 @dataclass(frozen=True)
 class Worth:
-    """Value of the joint model on one party's held-out records: both areas, and a sentence."""
+    """The joint model's value to one party."""
 
     bars: tuple[Bar, Bar]
     conclusion: str
@@ -144,7 +144,7 @@ def oddities(what: Opened) -> list[str]:
 
 
 def costs(found: Rehearsal) -> list[tuple[str, str]]:
-    """Return rows of budget, bytes and seconds."""
+    """Return budget, bytes and seconds."""
     what = found.opened
     excluded = [(label, sum(getattr(party, name) for party in what.parties)) for name, label in _LEFT.items()]
     sizes = [("records", what.public.records, sum(int(party.test.sum()) for party in what.parties))]
@@ -197,7 +197,7 @@ def text_of(rehearsal: Rehearsal) -> str:
 
 
 def facts(found: Rehearsal) -> dict[str, Any]:
-    """Return the results as plain values, for scripts."""
+    """Return plain values, for scripts."""
     return {
         "stamp": STAMP,
         "own_records": {name: _own_facts(own) for name, own in found.own.items()},

@@ -60,15 +60,12 @@ class Party:
 
     Attributes:
         name: file name without ending.
-        table: columns by name, as measured.
         codes: ``(n, J)``.
         y: index of each record's class, ``(n,)``.
         test: whether held out, ``(n,)``.
         unlabelled: excluded records without a class.
-        broken: lines that are no records.
         ids: each record's person, ``(n,)``, or None.
         unowned: excluded records with a class but no id.
-        odd: sentences on what to mend.
     """
 
     name: str

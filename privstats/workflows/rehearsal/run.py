@@ -95,7 +95,7 @@ class Opened:
 
 @dataclass(frozen=True)
 class Own:
-    """One party's gain on its own held-out records: areas of its own model and of the joint private one."""
+    """Areas of one party's own and the joint private model, on its own held-out records."""
 
     records: int
     alone: Auc
@@ -108,16 +108,14 @@ class Rehearsal:
     """Results of a rehearsal; ``print`` shows areas and costs.
 
     Attributes:
-        opened: inputs.
         own: by party, on its own held-out records.
         private: joint private model's area, on all held-out records.
         exact: likewise from exact sums, without privacy.
         alone: by party, its own model's area on all held-out records.
         decided: the private model's predictions.
-        releases: of every session.
         card: the private model's points, with bands.
         upload_bytes: masked bytes per party.
-        seconds: run time, reading included.
+        seconds: reading included.
     """
 
     opened: Opened
@@ -324,7 +322,7 @@ def rehearse(
 
 
 def with_progress(what: Opened, rng: Generator | None = None) -> Rehearsal:
-    """Run :func:`rehearsed` with a progress bar, in one thread."""
+    """Run :func:`rehearsed` with progress, in one thread."""
     from threadpoolctl import threadpool_limits
 
     with progress_bar("rehearsing", len(what.parties) + 3) as advance, threadpool_limits(1):

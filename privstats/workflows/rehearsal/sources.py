@@ -38,7 +38,7 @@ class HeldTable:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Column names; raises ``DataError`` for no table, or a column without a name."""
+        """Column names; raises ``DataError`` for no table or an unnamed column."""
         names = names_of_columns(self.data)
         if not names or not all(isinstance(name, str) for name in names):
             raise DataError(

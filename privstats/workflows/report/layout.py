@@ -62,7 +62,6 @@ class Figure:
 
     Attributes:
         title: for screen readers.
-        caption: explanation.
         source: picture as a data URI.
         width: maximum CSS pixels; 0 for all available.
 
@@ -90,7 +89,6 @@ def render(package: str, template: str, **values: Any) -> str:
 
     Args:
         package: with the template; ``layout.html`` and ``parts.html`` come from there or here.
-        template: file name.
         values: variables; texts are escaped, and ``version`` is predefined.
     """
     jinja2 = optional_dependencies.load("jinja2", by="a page")
@@ -115,7 +113,6 @@ class Finding:
 
     Attributes:
         summary: the finding, in a sentence or two.
-        notes: sentences under the tables.
         violated: whether it contradicts a guarantee.
         whole: whether it covers everything released, not only the plan.
         measured: best attack's result, by goal.

@@ -32,7 +32,6 @@ def model_finding(head: Any, plan: Plan) -> Finding:
 
     Args:
         head: fitted, from ``heads.load``.
-        plan: the page's plan.
 
     Raises:
         HeadError: the head was built under another plan, or its file names none.
@@ -83,8 +82,6 @@ class Statement:
         plan: the plan, or a course's first plan.
         release: under the plan, if any.
         accounts: of the data owner's ledger, if any.
-        findings: of audits and attacks.
-        at: time of writing.
         course: begun by the plan, if any; the page then states its guarantee.
 
     Raises:

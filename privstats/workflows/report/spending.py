@@ -32,10 +32,8 @@ def together(plan: Plan, kept: Guarantee, digests: Sequence[str], accounts: Sequ
     """Return one value per account charged for this release; if none was, per account with spends.
 
     Args:
-        plan: of the release.
         kept: guarantee of the release, or of all the course's sessions.
         digests: under which a ledger charges it.
-        accounts: of the ledger.
 
     Guarantee:
         Releases of mu_i under one unit and adjacency are together sqrt(sum mu_i^2)-GDP (Dong, Roth and Su 2022,
