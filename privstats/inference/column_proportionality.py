@@ -210,7 +210,6 @@ def _symmetric(release: Release) -> Array:
 
 
 def _noise_of_score(sums: _Sums, noise: _Noise, means: Array, early: Array, late: Array, step: Array) -> Array:
-    """Return the noise covariance of a change's score, ``(p, p)``, to first order."""
     one = np.eye(len(step))
     squares = (float(step @ step) * one + np.outer(step, step)) / 2
     result = late @ (noise.g * one + noise.H * squares) @ late.T + noise.early_g * one + noise.early_H * squares
@@ -224,7 +223,7 @@ def _noise_of_score(sums: _Sums, noise: _Noise, means: Array, early: Array, late
 
 
 def _noise_along(sums: _Sums, noise: _Noise, means: Array, early: Array, late: Array) -> tuple[Array, float]:
-    """Return the noise covariance of ``I_L late - I_E early``, and the noise of the information."""
+    """Return the noise covariance of ``I_L late - I_E early``, and the information's noise."""
     one, both = np.eye(len(early)), early + late
     result = noise.H * (float(late @ late) * one + np.outer(late, late)) / 2
     result = result + noise.early_H * (float(both @ both) * one + np.outer(both, both)) / 2

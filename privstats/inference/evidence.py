@@ -62,7 +62,7 @@ class LinearSums:
 def linear_sums(
     release: Release, columns: Sequence[str | int] | None, target: int | None, records: int | None
 ) -> LinearSums:
-    """Read a linear regression's sums from a ``RidgeSchema``'s release; arguments as for ``ols``."""
+    """Read a ``RidgeSchema``'s sums; arguments as for ``ols``."""
     schema = ridge_schema(release)
     evidence = release_gram(release, records)
     target = _target(schema, target)
@@ -116,7 +116,7 @@ def _mean(evidence: GramEvidence, target: int, records: float) -> float:
 
 
 def residual_degrees(records: float, sigma: float, taken: int, what: str) -> float:
-    """Return records minus parameters; raise ``ReleaseError`` where noise could account for them."""
+    """Return degrees of freedom; raise ``ReleaseError`` where noise could explain them."""
     if records - taken <= _NOISE_ROOM * sigma:
         raise ReleaseError(
             f"the release holds about {records:.0f} records, give or take {sigma:.0f}, for {what}, too few to estimate "

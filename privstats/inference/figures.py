@@ -36,7 +36,7 @@ _WIDEST_CELL = 26  # letters of a line that leave a phone half of its width for 
 
 
 def check_format(path: str | Path | None) -> None:
-    """Refuse a file format that cannot be saved."""
+    """Refuse other file formats."""
     if path is not None and Path(path).suffix not in _FORMATS:
         raise ReleaseError(f"a figure is saved as {', '.join(_FORMATS)}; end its name in one of these")
 

@@ -157,7 +157,7 @@ class HazardRatios(Regression):
         return result if isinstance(result, SurvivalCurves) else SurvivalCurves({"": result})
 
     def plot(self, path: str | Path | None = None, *, alpha: float = _ALPHA) -> Any:
-        """Draw survival by ``by`` with bands and the hazard ratio, as :func:`~privstats.inference.plot_survival`."""
+        """Draw survival by ``by`` and the hazard ratio, as :func:`~privstats.inference.plot_survival`."""
         _, by = self._crossed(None)
         curves = {f"{by} {value}": curve for value, curve in self.kaplan_meier(alpha).items()}
         return plot_survival(curves, path, xlabel=self._schema.bins.name, note=self._note(by, alpha))
@@ -221,9 +221,8 @@ class HazardRatios(Regression):
 def hazards(releases: Sequence[Release | None]) -> HazardRatios:
     """Return hazard ratios from all releases of a :class:`~privstats.Hazard` course.
 
-    Coefficients are log hazard ratios per original unit. Intervals and p-values include the next Newton step's possible
-    change. A coefficient is reported only where that change is at most two standard errors and its information has
-    settled.
+    Coefficients are log hazard ratios per original unit. Intervals, p-values and reporting are as for
+    :func:`~privstats.inference.logit`.
 
     Args:
         releases: of every session in order, the counts first; None for one without a sum.

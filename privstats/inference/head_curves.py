@@ -223,7 +223,7 @@ def expected_area(plan: Plan, share: float, *, records: int | None = None, alpha
 
 
 def expected_sentences(plan: Plan) -> list[str]:
-    """Return sentences on a scoring plan's expected AUC, if any."""
+    """Return sentences on a plan's expected AUC."""
     schema = plan.schema
     if not isinstance(schema, ScoringSchema) or (schema.classes > 2 and not schema.by_class):
         return []

@@ -82,7 +82,7 @@ class HeadScore(RowTable):
 
     @property
     def prevalence(self) -> float | None:
-        """Noisy share of the second of two classes, or None."""
+        """The second class's noisy share, or None."""
         if len(self.confusion) != _PAIR or not self.confusion.sum() > 0:
             return None
         return float(np.clip(self.confusion[1].sum() / self.confusion.sum(), 0.0, 1.0))
@@ -104,7 +104,7 @@ class HeadScore(RowTable):
 
     @property
     def reported(self) -> bool:
-        """Whether the accuracy has a bounded interval."""
+        """Whether the accuracy's interval is bounded."""
         return not self.why_not_reported
 
     @property
@@ -143,7 +143,7 @@ class HeadScore(RowTable):
         ]
 
     def summary(self, *, own: bool = False) -> Summary:
-        """Return the measures as a table; ``own`` omits release, clients and guarantee."""
+        """Return the table; ``own`` omits release, clients and guarantee."""
         rows = [(f"{name} {label}".strip(), *_shown(each)) for name, label, each in self._measures()]
         noisy = " (noisy)" if self.release.plan.noise is not None else ""
         schema: Any = self.release.plan.schema
@@ -237,7 +237,7 @@ def head_score(release: Release, *, alpha: float = 0.05) -> HeadScore:
 
 
 def score_of_own_records(score: HeadScore, labels: Sequence[Any], own: OwnRecords) -> HeadScore:
-    """Return a score of own records without bins, with errors per person."""
+    """Return a score of own records, with errors per person."""
     z, predicted, named = z_of(score.alpha), own.shares.argmax(axis=1), [str(label) for label in labels]
     rows = [own.y == place for place in range(len(named))]
     every = np.ones(len(own.y), bool)

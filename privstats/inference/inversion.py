@@ -30,7 +30,7 @@ _FAR = 30.0  # standard deviations of bias from which |Z + bias| is |bias| + Z t
 
 
 class Errors(Protocol):
-    """Interface of a regression's standard errors, one entry per parameter."""
+    """Interface of a regression's errors, per parameter."""
 
     @property
     def estimate(self) -> Array:
@@ -283,7 +283,7 @@ class Inversion:
 
     @cached_property
     def directions(self) -> Array:
-        """a = D G^-1 c, ``(m, p)``, along which only the contrast changes."""
+        """a = D G^-1 c, ``(m, p)``: only the contrast changes."""
         return self._spread * self.precision[:, None]
 
     @cached_property

@@ -1,9 +1,9 @@
 """Solve a course's last round without damping.
 
-One step from weights near the maximum of the likelihood reaches it up to a bounded error; intervals hold for every bias
-up to the bound. A coefficient is hidden where the bound is large or its information was still changing: in a logistic's
-tail each Newton step divides the information by e, and noise may make that step look small. The bias depends on earlier
-rounds' noise, independent of this step's.
+Near the likelihood's maximum one step has a bounded error; intervals hold for every bias up to the bound. A coefficient
+is hidden where the bound is large or its information was still changing: in a logistic's tail each Newton step divides
+the information by e, and noise may make that step look small. The bias depends on earlier rounds' noise, independent of
+this step's.
 """
 
 from __future__ import annotations

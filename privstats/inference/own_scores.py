@@ -95,7 +95,7 @@ class OwnRecords:
         return max(float((np.bincount(whose, weights=chosen) ** 2).sum()) / alone, 1.0) if alone else 1.0
 
     def share(self, hits: NDArray[np.bool_], rows: NDArray[np.bool_], z: float) -> Interval:
-        """Return the share of hits among some rows, with Wilson's interval."""
+        """Return the share of hits, with Wilson's interval."""
         part, total = float((hits & rows).sum()), float(rows.sum())
         moves = hits.astype(np.float64) - (part / total if total else 0.0)
         return ratio(part, total, (1, 1), 0.0, z * math.sqrt(self.inflation(moves, rows)))
@@ -118,7 +118,7 @@ class OwnRecords:
         return Interval(value, max(value - room, 0.0), min(value + room, 1.0), True)
 
     def curve(self, place: int, z: float) -> RocCurve:
-        """Return a class's one-vs-rest curve at quantiles of both sides."""
+        """Return a class's one-vs-rest curve."""
         scores, inside = self.shares[:, place], self.y == place
         values, at = np.unique(scores, return_inverse=True)
         sides: list[Array] = [

@@ -63,7 +63,7 @@ def _summary_of(result: Any, release: Release | None, alpha: float) -> Summary:
 
 
 def proportions_summary(shares: Mapping[str, Interval], release: Release, alpha: float) -> Summary:
-    """Return the shares of one variable's cells."""
+    """Return one variable's shares."""
     rows = [
         (cell, f"{share.value:.4f}", f"{share.low:.4f}", f"{share.high:.4f}")
         if share.reported

@@ -44,7 +44,7 @@ def counted_before(releases: Sequence[Release | None]) -> tuple[tuple[Plan, ...]
 
 
 def last_of(release: Release | Releases) -> tuple[tuple[Plan, ...], Release]:
-    """Return the counts' plans, if any, and the only or last release."""
+    """Return the counts' plans, and the last release."""
     alone = not isinstance(release, list | tuple)
     if not alone and (ranged := _behind_ranges(release)):
         return ranged
@@ -53,10 +53,7 @@ def last_of(release: Release | Releases) -> tuple[tuple[Plan, ...], Release]:
 
 
 def _behind_ranges(releases: Any) -> tuple[tuple[Plan, ...], Release] | None:
-    """Return a ``Standardised`` course's first plan and second release.
-
-    The ranges' noise is independent of the sums'.
-    """
+    """The ranges' noise is independent of the sums'."""
     if len(releases) != 2 or not all(isinstance(each, Release) for each in releases):
         return None
     first, last = releases

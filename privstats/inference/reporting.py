@@ -47,7 +47,7 @@ class Source:
 
     @property
     def foot(self) -> list[str]:
-        """Claim, total guarantee, last plan, and assumptions."""
+        """Claim, guarantee, last plan, and assumptions."""
         plan = self.release.plan
         return [
             f"At most {self._percent(self.alpha)} of releases report an interval that misses, if the assumptions "
@@ -143,7 +143,7 @@ class Source:
 
     @property
     def promise(self) -> str:
-        """The guarantee for all releases behind a table."""
+        """The guarantee for all releases."""
         plan, privacy = self.release.plan, self.release.plan.privacy
         if not isinstance(privacy, Privacy) or plan.noise is None:
             return "Exact sums: no differential privacy."
@@ -196,6 +196,6 @@ def listed(names: Sequence[str]) -> str:
 
 
 def texts_of(release: Release) -> tuple[tuple[str, str], ...]:
-    """Return a head's row on texts that count as 0 and 1."""
+    """Return a row on texts read as 0 and 1."""
     levels = levels_of(release.plan.schema)
     return () if levels is None else (("texts", levels_text(levels)),)

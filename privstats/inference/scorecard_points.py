@@ -91,7 +91,7 @@ def under_other_noise(head: Any, releases: Sequence[Release], draws: int) -> Ite
 
 
 def class_sums(releases: Sequence[Release]) -> tuple[Release, int]:
-    """Return the release of class sums, and its number of classes."""
+    """Return the class sums, and the number of classes."""
     for release in releases:
         if isinstance(schema := release.plan.schema, ClassSchema):
             return release, schema.classes
@@ -99,7 +99,7 @@ def class_sums(releases: Sequence[Release]) -> tuple[Release, int]:
 
 
 def _softmax_recipe(releases: Sequence[Release]) -> SoftmaxRounds:
-    """Return a linear softmax's recipe; refuse modules of other packages."""
+    """Refuse modules of other packages."""
     from privstats.course.recipes import SoftmaxRounds, recipe_of
 
     recipe = recipe_of(releases)
@@ -246,7 +246,7 @@ class Rows:
         )
 
     def before(self, scores: LinearScores) -> LinearScores:
-        """Return the scores of rows of cells."""
+        """Return the scores of cells' rows."""
         coef = scores.coef / self.length
         return LinearScores(coef, scores.intercept - coef @ self.shift)
 

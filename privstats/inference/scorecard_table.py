@@ -277,7 +277,7 @@ def scorecard(
 
 
 def card_summary(card: Scorecard) -> Summary:
-    """Return points by cell, in parentheses where a cell may be empty."""
+    """Return points by cell, in parentheses where possibly empty."""
     release, promise = card.releases[0], f"Privacy: {card.promise}."
     source = Source(release, card.alpha, "", tuple(each.plan for each in card.releases))
     shown = source.summary(

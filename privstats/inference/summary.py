@@ -77,7 +77,7 @@ class Summary:
         return self.as_text()
 
     def as_text(self) -> str:
-        """Return plain text of 80 columns, or more for long cells."""
+        """Return plain text of at least 80 columns."""
         widths = [max(map(len, column)) for column in zip(self.columns, *self.rows, strict=True)]
         room = max(_WIDTH - sum(width + 2 for width in widths[1:]), _LEAST_NAME)
         names = {row[0] for row in self.rows}
@@ -164,7 +164,7 @@ class Summary:
 
 
 def ends_of(alpha: float) -> tuple[str, str]:
-    """Return the headings of the ends of an interval."""
+    """Return the headings of interval ends."""
     return f"[{100 * (1 - alpha):g}%", "]"
 
 
@@ -200,7 +200,7 @@ def _escaped(text: str) -> str:
 
 
 def require_ending(path: Path, *, methods: bool = False) -> None:
-    """Refuse a file that cannot be written, before anything is computed."""
+    """Refuse an unwritable file before anything is computed."""
     ending = path.suffix.lower()
     if ending not in ENDINGS:
         raise ReleaseError(
@@ -267,7 +267,7 @@ class Framed(ABC):
 
 
 class RowTable(Framed):
-    """A reader's table, with rows and a summary."""
+    """A reader's table."""
 
     @abstractmethod
     def summary(self) -> Summary:
@@ -286,7 +286,7 @@ def framed(rows: Sequence[Mapping[str, object]]) -> Any:
 
 
 def rows_by(columns: Mapping[str, Any]) -> list[dict[str, object]]:
-    """Return one mapping of Python values per row."""
+    """Return one mapping per row."""
     plain = (np.asarray(values).tolist() for values in columns.values())
     return [dict(zip(columns, row, strict=True)) for row in zip(*plain, strict=True)]
 

@@ -193,7 +193,7 @@ def _is_code(value: str) -> bool:
 
 
 def unlisted(column: Categories, readings: Readings) -> Counter[str]:
-    """Count each value that the column does not list."""
+    """Count each unlisted value."""
     return _values_at(readings, (column.listed.places_of(readings) < 0) & ~_missing(column, readings))
 
 
@@ -203,7 +203,7 @@ def _values_at(readings: Readings, chosen: NDArray[np.bool_]) -> Counter[str]:
 
 
 def spellings(column: Categories, rest: Counter[str]) -> dict[str, str]:
-    """Map unlisted values to listed ones that differ by case alone."""
+    """Map unlisted values to listed ones of other case."""
     listed = {str(value).casefold(): str(value) for value in column.values}
     return {value: listed[value.casefold()] for value, _ in rest.most_common() if value.casefold() in listed}
 

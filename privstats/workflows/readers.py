@@ -40,12 +40,12 @@ class TableReader:
     check: Callable[[Any], object] | None = None
 
     def fits(self, schema: Schema) -> bool:
-        """Return whether a release holds the reader's statistics."""
+        """Return whether a release holds these statistics."""
         alike = self.family in (None, getattr(schema, "family", None))
         return schema.task == self.task and alike and set(self.letters) <= set(sent(schema))
 
     def refusal(self, plan: Plan) -> str:
-        """Return why the reader refuses a fitting release, or an empty text."""
+        """Return why the reader refuses a release, or empty."""
         if why := refusal(plan):
             return f"intervals are {why}"
         try:

@@ -112,7 +112,7 @@ class _Summed:
 def summed(
     plan: Plan, moments: Sequence[Moments], dropouts: Dropouts, rng: Generator, watch: Stopwatch[str]
 ) -> _Summed:
-    """Mask, sum and unmask, with checked dropouts; ``watch`` collects the seconds."""
+    """Mask, sum and unmask; ``watch`` collects the seconds."""
     with watch.timing("noise and encode"):
         contributions = [
             session.contribution(plan, each, rng, index=index, allow_reproducible=True)
@@ -130,7 +130,7 @@ def summed(
 
 
 def measured(plan: Plan, shards: Sequence[Shard], kept: Mapping[int, KeptRows] | None = None) -> list[Moments]:
-    """Return the moments of every shard; ``kept`` holds an earlier round's rows."""
+    """Return all moments; ``kept`` holds an earlier round's rows."""
     _require_shards(shards)
     if len(shards) != plan.cohort.clients:
         raise DataError(
@@ -386,7 +386,7 @@ def _ran(
     tell: bool = True,
     kept: Mapping[int, KeptRows] | None = None,
 ) -> Run:
-    """Run a session, and warn once about clipping: in a course's first round."""
+    """Warn once about clipping: in a course's first round."""
     rng = checked(rng, allow_reproducible=True)
     if not isinstance(plan, Plan):
         raise DataError(f"plan must be a Plan, got {type(plan).__name__}; build one with Plan(...) or Plan.read(path)")

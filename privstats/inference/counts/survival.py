@@ -106,7 +106,7 @@ class SurvivalCurve(RowTable):
         return self.median().value
 
     def risk_table(self) -> tuple[Array, Array, Array]:
-        """Return reported bins' beginnings, numbers at risk, and their noise."""
+        """Return bins' beginnings, numbers at risk, and noise."""
         n_reported, bins = len(self.timeline), len(self._counts)
         return self._edges[:n_reported], self.at_risk, self._sigma * np.sqrt(2 * np.arange(bins, bins - n_reported, -1))
 
@@ -298,7 +298,7 @@ def _survival(flat: Array, times: Times) -> Array:
 
 
 def reported_bins(table: CountTable) -> int:
-    """Return the number of reported bins, without an open last one."""
+    """Return the number of reported bins."""
     clock, bins = table.variables[0], len(table.counts)
     assert isinstance(clock, Bins)  # noqa: S101  refused before
     at_risk = at_risk_in(table.counts)[: bins - (clock.open in ("above", "both"))]
@@ -388,7 +388,7 @@ def curve_source(curves: Mapping[str, SurvivalCurve]) -> Source:
 
 
 def curve_summary(curves: Mapping[str, SurvivalCurve]) -> Summary:
-    """Return the survival curves as a table."""
+    """Return the table of survival curves."""
     rows = []
     for group, curve in curves.items():
         for row in rows_of(curve):

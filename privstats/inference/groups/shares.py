@@ -168,7 +168,7 @@ def group_shares(
 
 
 def chosen_names(known: Sequence[str], chosen: Sequence[str] | None, what: str) -> list[str]:
-    """Return the requested names in order, or all; refuse unknown or repeated ones."""
+    """Return requested names, or all; refuse unknown or repeated ones."""
     if chosen is None:
         return list(known)
     wanted = [chosen] if isinstance(chosen, str) else list(chosen)

@@ -113,7 +113,7 @@ def _beside(reference: NDArray[np.bool], values: Array, otherwise: float) -> Arr
 
 
 def _level(fit: Regression, blocks: Sequence[tuple[ColumnCells, int]]) -> Array:
-    """Return weights for a record in these reference cells."""
+    """Return weights for a record in reference cells."""
     row = np.zeros(len(fit.names))
     row[0] = 1.0
     for column, first in blocks:

@@ -97,7 +97,7 @@ def hides(saturation: Saturation | None, unclipped: bool) -> bool:
 
 
 def clip_note(saturation: Saturation | None, unclipped: bool) -> str:
-    """Return a sentence on clipped targets, or an empty text."""
+    """Return a sentence on clipped targets, or empty."""
     if saturation is None or unclipped or saturation.targets < _SATURATED:
         return ""
     effect = (

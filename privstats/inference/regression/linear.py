@@ -226,7 +226,7 @@ class PartErrors:
         return np.maximum(two_sided(np.abs(self.statistics(null)), self.inversion.degrees), least)
 
     def interval(self, alpha: float, *, sampling: bool = True) -> tuple[Array, Array]:
-        """Return the intervals' ends; about the exact sums, those of :meth:`Inversion.interval`."""
+        """Return ends; about exact sums, as :meth:`Inversion.interval`."""
         if not sampling:
             low, high = self.inversion.interval(alpha, sampling=False)
         else:

@@ -218,7 +218,7 @@ def _mixed_sums(
 
 
 def sites_schema(release: object) -> SitesSchema:
-    """Return a release's schema; refuse other sums than those within sites."""
+    """Return the schema; refuse sums not within sites."""
     schema = require_records(release).plan.schema
     refusal = ReleaseError(
         f"this reader takes sums within sites, and the release measures a {type(schema).__name__}; measure a "
@@ -256,7 +256,7 @@ def _mixed_errors(sums: LinearSums, reml: Reml, place: int, sites: int) -> Mixed
 
 
 def _fixed_sums(release: Release, columns: Sequence[str | int] | None) -> LinearSums:
-    """Return the sums without dummies; a silent site costs a degree of freedom."""
+    """A silent site costs a degree of freedom."""
     schema = sites_schema(release)
     require_no_pull(schema)
     names = column_names(schema, schema.features - 1)

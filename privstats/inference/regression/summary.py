@@ -21,7 +21,7 @@ _RATIOS = {"Hazard ratios": "hazard ratio", "Logistic regression": "odds ratio",
 
 
 def summarise(table: Regression, alpha: float) -> Summary:
-    """Return the table of a regression at one level."""
+    """Return a regression's table."""
     low, high = table.conf_int(alpha).T
     columns = (table.errors.estimate, table.bse, table.noise_bse, table.tvalues, table.pvalues, low, high)
     shown = len(table.names) - (table.names[0] == "const")
@@ -40,7 +40,7 @@ def summarise(table: Regression, alpha: float) -> Summary:
 
 
 def source_of(table: Regression, alpha: float, more: str = "") -> Source:
-    """Return the basis of a regression's table."""
+    """Return a regression table's basis."""
     assumed = f"{table.assumed},{more} independent records, negligible clipping, honest clients"
     return Source(table.release, alpha, assumed, (*table.counts, *(table.release.plan,) * table.rounds))
 
@@ -152,7 +152,7 @@ def ratios_summary(table: Regression, alpha: float) -> Summary:
 
 
 def ratio_columns(name: str, alpha: float) -> tuple[str, ...]:
-    """Return the headings of a table of ratios."""
+    """Return the headings of ratios."""
     return ("", name, *ends_of(alpha), f"log {name}", "std err", "noise SE", "P>|t|")
 
 
@@ -176,7 +176,7 @@ def _ratio_cells(
 
 
 def cells_as_ratios(table: CellTable) -> Summary:
-    """Return the cells' ratios to their reference."""
+    """Return ratios to the reference."""
     fit, name = table.regression, _named(table.regression.model)
     values = (table.estimate, table.low, table.high, table.error, table.noise_error, table.pvalue)
     against = f"{name} of a cell against its column's reference cell, other columns equal"

@@ -41,7 +41,7 @@ class AdjustedMean:
 
     @property
     def reported(self) -> bool:
-        """Whether the interval is finite despite the noise."""
+        """Whether the interval is finite."""
         return math.isfinite(self.high)
 
     def to_row(self) -> dict[str, object]:

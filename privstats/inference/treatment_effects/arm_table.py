@@ -72,7 +72,7 @@ class ArmTable(RowTable):
 
     @property
     def reported(self) -> bool:
-        """Whether any arm or effect is reported."""
+        """Whether any row is reported."""
         return any(each.reported for each in self.arms) or any(each.reported for each in self.effects)
 
     def to_rows(self) -> list[dict[str, object]]:
@@ -157,7 +157,7 @@ def _ends(found: ArmOutcome | AdjustedMean) -> tuple[str, ...]:
 
 
 def by_arm(rows: EffectRows, read: CourseSums, alpha: float) -> ArmTable:
-    """Return both arms' outcomes, and the effects."""
+    """Return both arms' outcomes and effects."""
     effects = tuple(each for each in rows if not each.subgroup)
     pairs = [arm_outcomes(read, place, alpha) for place in range(read.schema.outcomes)]
     arms = tuple(

@@ -71,7 +71,7 @@ def together(several: Sequence[Total]) -> Total:
 
 
 def excluded_records(read: CourseSums) -> tuple[LeftOut, ...]:
-    """Return the excluded records by arm, unknown arms last, if counted."""
+    """Return excluded records by arm, unknown last."""
     if not read.schema.left_out:
         return ()
     counts, sigma = np.maximum(np.rint(read.last.moments.O), 0.0), float(reckoned_sigma(read.last).get("O", 0.0))
@@ -122,7 +122,7 @@ class ArmOutcome:
 
     @property
     def reported(self) -> bool:
-        """Whether the interval is finite despite the noise."""
+        """Whether the interval is finite."""
         return math.isfinite(self.high)
 
 

@@ -66,7 +66,7 @@ class Balance(Framed):
 
 
 def balance_of(sums: ArmSums, schema: Any, alpha: float) -> Balance:
-    """Return both arms' balance, by the delta method under the sums' noise."""
+    """Return both arms' balance, by the delta method."""
     arms, width = _Arms.of(sums), len(sums.h[0]) - 1
     sigma_n, sigma_1 = sums.sigma_G / sums.constant**2, sums.sigma_G / (np.sqrt(2) * abs(sums.constant))
     reported = arms.clear & bool((arms.n > np.maximum(_SURE * sigma_n, 1.0)).all())

@@ -171,7 +171,7 @@ def _variances(sums: GroupSums, estimates: Array) -> tuple[Array, Array]:
 
 
 def heterogeneity_sentence(table: EffectTable, alpha: float) -> str:
-    """Return a sentence on Q, I2 and the spread of sites."""
+    """Return a sentence on Q, I2 and sites' spread."""
     try:
         between = table.heterogeneity()
     except ReleaseError as error:

@@ -84,13 +84,13 @@ class CourseSums:
 
     @cached_property
     def assigned(self) -> ArmSums | None:
-        """All records' sums by arm, missing outcomes included, or None."""
+        """All records' sums by arm, with missing outcomes."""
         if self.schema.missing:
             return assigned_sums(self.schema, self.present[0])
         return None if self.arms is None else self.arms[0]
 
     def nuisances(self, place: int) -> Nuisances | None:
-        """Return the variance that propensity and lines may add, or None."""
+        """Return the variance that nuisances may add, or None."""
         if not self.schema.fits_propensity or self.arms is None or self.assigned is None:
             return None
         rounds, outcome = self.present[:-2], self.present[-2]
@@ -101,7 +101,7 @@ class CourseSums:
 
 
 def course_sums(releases: Sequence[Release | None]) -> CourseSums:
-    """Return the sums of a course's releases, which must be in order."""
+    """Return the sums of ordered releases of one course."""
     present = _present(releases)
     schema = _schema(present[-1])
     return CourseSums(schema, tuple(present), _lines(schema, present))
@@ -160,7 +160,7 @@ def weighted_sums(last: Release) -> WeightedSums | None:
 
 
 def groups_of(read: CourseSums, place: int = 0, nuisance: float = 0.0) -> GroupSums:
-    """Return sums by groups of sites; ``nuisance`` is their common variance."""
+    """Return groups' sums; ``nuisance`` is their common variance."""
     schema, line = read.schema, read.lines[place]
     blocks = [InfluenceSums.of(read.last, place, [block]) for block in range(schema.blocks)]
     C, unit, one = schema.unit(line), schema.largest_weight, blocks[0]

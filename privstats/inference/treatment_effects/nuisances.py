@@ -56,7 +56,7 @@ def nuisances_of(
     published: Sequence[Values],
     place: int = 0,
 ) -> Nuisances:
-    """Compute the nuisances from the propensity's rounds and the outcome session."""
+    """Compute nuisances from propensity rounds and outcome session."""
     d, own, records = schema.width, sums[place], max(sum(sums[place].records), 1.0)
     information = np.asarray(rounds[-1].moments.H)
     smallest = float(np.linalg.eigvalsh((information + information.T) / 2)[0])

@@ -81,8 +81,7 @@ class RatioOfMeans:
 
     S sums psi_1 - rho_0 psi_0, W sums psi_0. At a ratio rho the sum of psi_1 - rho psi_0 is S - t W with t = rho -
     rho_0. Its variance includes a covariance that is in no sum. The largest possible value, ``(sd(S) + |t| sd(W))^2``
-    by Cauchy and Schwarz, makes the interval hold for any guess. With the variance at rho_0 alone, it misses up to 9 %
-    instead of 5 % (benchmarks/inference/numbers.md).
+    by Cauchy and Schwarz, makes the interval hold for any guess.
 
     Attributes:
         spread: sampling and nuisance variance of S.

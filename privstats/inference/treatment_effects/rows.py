@@ -63,7 +63,7 @@ class EffectRows(RowTable):
         return len(self.tables)
 
     def __getitem__(self, asked: str | tuple[str, str]) -> EffectTable:
-        """Return the row of an outcome, or of an outcome and a subgroup."""
+        """Return the row of an outcome, perhaps in a subgroup."""
         name, subgroup = (asked, "") if isinstance(asked, str) else asked
         for table in self.tables:
             if (table.name, table.subgroup) == (name, subgroup):
@@ -78,7 +78,7 @@ class EffectRows(RowTable):
 
     @property
     def reported(self) -> bool:
-        """Whether any effect is reported at the level .05."""
+        """Whether any effect is reported at .05."""
         return any(table.reported for table in self.tables)
 
     @property

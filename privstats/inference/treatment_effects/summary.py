@@ -131,7 +131,7 @@ def _measured(table: EffectTable) -> str:
 
 
 def source_of(table: EffectTable, alpha: float) -> Source:
-    """Return an effect's releases and its intervals' assumptions."""
+    """Return an effect's releases and assumptions."""
     return Source(table.release, alpha, _assumed(table), table.plans)
 
 

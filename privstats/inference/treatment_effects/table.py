@@ -121,12 +121,12 @@ class EffectTable(RowTable):
 
     @property
     def reported(self) -> bool:
-        """Whether the effect is reported at the level .05."""
+        """Whether the effect is reported at .05."""
         return not self.why_not_reported
 
     @property
     def why_not_reported(self) -> str:
-        """Why the effect is hidden at the level .05, or empty."""
+        """Why the effect is hidden at .05, or empty."""
         return self.why_at(0.05)
 
     @property
@@ -135,7 +135,7 @@ class EffectTable(RowTable):
         return 1.0 if self.hidden else self.ratio.pvalue()
 
     def conf_int(self, alpha: float = 0.05) -> Array:
-        """Return the interval's ends, ``(2,)``; -inf and inf where hidden."""
+        """Return the interval's ends, ``(2,)``; infinite where hidden."""
         require_level(alpha)
         return np.array(self.ratio.interval(alpha) if not self.hidden else (-math.inf, math.inf))
 
@@ -154,12 +154,12 @@ class EffectTable(RowTable):
 
     @property
     def in_groups(self) -> bool:
-        """Whether sums are partitioned by groups of sites."""
+        """Whether sums are by groups of sites."""
         return self._groups is not None
 
     @property
     def released_balance(self) -> bool:
-        """Whether the balance after weighting was released."""
+        """Whether the weighted balance was released."""
         return self._sums is not None and self.release.sigma.get("b") is not None
 
     def balance(self, alpha: float = 0.05) -> Balance:

@@ -121,7 +121,7 @@ class Assumed:
 
     @property
     def sentences(self) -> tuple[Sentence, ...]:
-        """Each fact, its value, and where a study finds it."""
+        """Each fact, its value, and its place in a study."""
         named = {kind: [each.name for each in self.columns if isinstance(each, kind)] for kind in _KINDS}
         kinds = "; ".join(f"{word}: {_few(named[kind])}" for kind, word in _KINDS.items() if named[kind])
         lists = [each for each in self.columns if isinstance(each, Categories)]

@@ -58,7 +58,7 @@ def _spread(error: float | None) -> str:
 
 
 def assumptions(what: Opened) -> tuple[Sentence, ...]:
-    """Return facts treated as public and defaults used, with their place in a study."""
+    """Return public facts and defaults, with their place in a study."""
     words = words_of(len(what.parties), persons=what.asked.persons is not None)
     chosen = {name: getattr(what.asked, name, None) for name in words}
     promise = [
@@ -77,7 +77,7 @@ def assumptions(what: Opened) -> tuple[Sentence, ...]:
 
 
 def promised(what: Opened) -> str:
-    """Return the rehearsed guarantee in one line."""
+    """Return the guarantee in one line."""
     privacy = what.privacy
     unit = "record" if what.asked.persons is None else "person at one party"
     return (
@@ -94,14 +94,14 @@ def scored_on(what: Opened) -> str:
 
 @dataclass(frozen=True)
 class Worth:
-    """The joint model's value to one party."""
+    """The joint model's value on one party's held-out records."""
 
     bars: tuple[Bar, Bar]
     conclusion: str
 
 
 def worths(rehearsal: Rehearsal) -> list[Worth]:
-    """Return the joint model's value to every party."""
+    """Return every party's value."""
     joint = f"all together, epsilon {rehearsal.opened.privacy.epsilon:g}"
     whose = "records" if rehearsal.opened.asked.persons is None else "patients"
     return [
@@ -127,7 +127,7 @@ def _worth(whose: str, own: Own) -> str:
 
 
 def bars(rehearsal: Rehearsal) -> list[Bar]:
-    """Return areas on all held-out records: each party alone, all parties without noise, all with the guarantee."""
+    """Return areas: each party alone, all without noise, all with the guarantee."""
     alone = [Bar(f"{name} alone, no privacy", auc.value, auc.error) for name, auc in rehearsal.alone.items()]
     exact = Bar("all together, no privacy", rehearsal.exact.value, rehearsal.exact.error)
     epsilon = rehearsal.opened.privacy.epsilon
@@ -139,7 +139,7 @@ def bars(rehearsal: Rehearsal) -> list[Bar]:
 
 
 def oddities(what: Opened) -> list[str]:
-    """Return the remarks on each file's odd columns."""
+    """Return remarks on odd columns."""
     return [remark for party in what.parties for remark in party.odd]
 
 
@@ -176,7 +176,7 @@ def _flagged(decided: Decided) -> Iterator[tuple[str, str]]:
 
 
 def text_of(rehearsal: Rehearsal) -> str:
-    """Return areas and costs as plain text."""
+    """Return areas and costs as text."""
     lines = [
         STAMP,
         "",
@@ -236,7 +236,7 @@ def _faint(course: Course) -> list[tuple[str, str]]:
 
 
 def study_plan(what: Opened) -> str:
-    """Return a study's plan, with a question mark for each inferred fact."""
+    """Return a study's plan; inferred facts have question marks."""
     tables: Mapping[str, Any] = what.plan.tables
     columns = [{"name": each.name, "kind": _OPEN} for each in what.public.columns]
     schema = {key: value for key, value in tables["schema"].items() if key not in _READ}

@@ -91,7 +91,7 @@ class Party:
         return {name: values[self.test] for name, values in self.table.items()}
 
     def persons(self, *, test: bool) -> int:
-        """Return the number of persons held out (``test``) or summed."""
+        """Return the number of persons held out or summed."""
         return 0 if self.ids is None else len(set(self.ids[self.test == test]))
 
 

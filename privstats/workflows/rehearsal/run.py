@@ -282,7 +282,7 @@ def rehearse(
     """Rehearse a study on tables that you may look at: ``privstats try`` in Python.
 
     Masks and noise are real. Facts that a study must know beforehand are read from the tables, so **no result is a
-    release**. Numbers and page equal the command's.
+    release**.
 
     Args:
         tables: one per party, at least two, by name or in sequence: pandas or polars frames, Arrow tables, DuckDB

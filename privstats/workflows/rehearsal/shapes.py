@@ -27,7 +27,7 @@ _NOTHING = 1e-6
 
 
 def decisive(card: Scorecard) -> list[int]:
-    """Return the indices of the columns with the largest variance of points, in table order."""
+    """Return the columns with the largest variance of points, in table order."""
     row = len(card.outcomes) - 1
     spans = ((each.within(each.points, np.mean)[row], each.shares) for each in card.columns)
     weights = [float((np.clip(shares, 0, None) * points**2).sum()) for points, shares in spans]
@@ -36,7 +36,7 @@ def decisive(card: Scorecard) -> list[int]:
 
 
 def drawn(card: Scorecard) -> bytes:
-    """Return a PNG file with a panel per decisive column."""
+    """Return a PNG with a panel per decisive column."""
     from privstats import optional_dependencies
 
     places, row = decisive(card), len(card.outcomes) - 1

@@ -81,7 +81,7 @@ _COMMA, _POINT = re.compile(r"[+-]?[0-9]+,[0-9]+"), re.compile(r"[+-]?[0-9]+\.[0
 
 
 def written_as(file: RecordFile, settings: Sequence[str | None]) -> RecordFile:
-    """Return the file with stated or detected encoding, separator and decimal mark."""
+    """Return the file with its encoding, separator and decimal mark."""
     path = Path(file.path)
     if path.suffix.lower() == ".parquet" or not path.is_file():  # the reader refuses it
         stated: Any = {name: each for name, each in zip(_NAMES, settings, strict=True) if each is not None}

@@ -78,7 +78,7 @@ WORDS: tuple[tuple[str, str], ...] = (
 
 
 def use_of_sums(schema: Schema) -> str:
-    """Return a phrase for the use of a schema's sums."""
+    """Return a phrase for the sums' use."""
     rows = {task: kind.makes for task, kind in KINDS.items() if kind.makes}
     return row_of(rows, schema, "sentence for an ethics board")
 

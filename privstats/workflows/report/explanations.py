@@ -67,7 +67,7 @@ def suppressed(plan: Plan) -> list[str]:
 
 
 def bounded(schema: Schema) -> list[str]:
-    """State what happens to a record before summation, and its bound."""
+    """Explain a record's treatment before summation, and its bound."""
     return [*_mapped(schema), schema.clipping]
 
 
@@ -108,7 +108,7 @@ def _mapped(schema: Schema) -> list[str]:
 
 
 def promised(plan: Plan, course: Course | None = None) -> Table:
-    """Return a table of the guarantees: who has each, and what it rests on."""
+    """Return the guarantees: who has each, and their basis."""
     rows = [*_people(plan, total_of(course or plan)), _parties(plan)]
     return Table("what is promised", ("to whom", "what is promised", "what it rests on"), rows, words=True)
 
@@ -167,7 +167,7 @@ def _recorded(plan: Plan) -> str:
 
 
 def worth(plan: Plan, noise: Noise, course: Course | None = None) -> Table:
-    """Return a table of the guarantee's worth to a person, by number of their records."""
+    """Return the guarantee's worth to a person, by number of records."""
     total = total_of(course or plan)
     header: tuple[Text, ...] = (
         Cell(_SEVERAL[_unit(plan)][0]),
@@ -221,7 +221,7 @@ def dropouts(plan: Plan, course: Course | None = None) -> Table:
 
 
 def budget_table(plan: Plan, course: Course | None = None) -> Table:
-    """Return the budget with every term explained, the total last."""
+    """Return the budget, every term explained."""
     budget, together = plan.budget(), total_of(course or plan)
     private = math.isfinite(budget.mu)
     meanings = {row.letter: row.meaning for row in plan.schema.sent}

@@ -47,7 +47,7 @@ def _alike(plan: Plan) -> tuple[object, ...]:
 
 
 def collected(plan: Plan, course: Course | None = None) -> list[str]:
-    """Explain what a party sends, and what bounds records, patients and classes."""
+    """Explain what a party sends, and its bounds."""
     sessions = list(sessions_in(plan, course))
     return [
         _leaves(plan, total_of(course or plan)),
@@ -88,7 +88,7 @@ def by_session(sessions: Sequence[Session], phrases: Callable[[Plan], Sequence[s
 
 
 def persons_in_sessions(course: Course | None) -> list[str]:
-    """Explain what happens to a patient's rows in a course's sessions."""
+    """Explain a patient's rows in a course's sessions."""
     if course is None or course.first.person_clip is None:
         return []
     limit = "The limit counts what one patient adds to all sessions together."
@@ -105,7 +105,7 @@ def persons_in_sessions(course: Course | None) -> list[str]:
 
 
 def collected_table(plan: Plan, course: Course | None = None) -> Table:
-    """Return the summed statistics, how many numbers each has, and its sessions."""
+    """Return summed statistics, their sizes and sessions."""
     sessions = list(sessions_in(plan, course))
     rows = [(each.name, *row) for each in sessions for row in _sums(each.plan)]
     header = ("session", "statistic", "what it is", "numbers")

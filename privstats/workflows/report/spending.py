@@ -46,7 +46,7 @@ def together(plan: Plan, kept: Guarantee, digests: Sequence[str], accounts: Sequ
 
 
 def headline(plan: Plan, kept: Guarantee, found: Sequence[Together]) -> str:
-    """State what the guarantee is worth, alone and with the ledger's spends."""
+    """State the guarantee's worth, alone and with earlier spends."""
     alone = explanations.headline(plan, kept)
     if not found or math.isinf(kept.mu):
         return alone
@@ -54,7 +54,7 @@ def headline(plan: Plan, kept: Guarantee, found: Sequence[Together]) -> str:
 
 
 def accounts_table(accounts: Sequence[Account]) -> Table:
-    """Return every data set of the ledger, spent against its cap."""
+    """Return the ledger's data sets, spent against caps."""
     header: tuple[Text, ...] = (
         Cell("data set"),
         Cell("protects", ("whom, against what change",)),
@@ -81,7 +81,7 @@ def rooms(accounts: Sequence[Account]) -> list[str]:
 
 
 def charges(digests: Sequence[str], accounts: Sequence[Account]) -> Iterator[str]:
-    """Yield a sentence for each account charged for this release."""
+    """Yield a sentence for each charged account."""
     for account in accounts:
         for entry in account.entries:
             if entry.plan in digests:
