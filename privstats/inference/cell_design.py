@@ -58,6 +58,7 @@ class CellDesign:
         rows: map from weights to parameters, level first, ``(m, d)``.
         basis: orthonormal row differences, ``(d, p)``.
         lost: unread directions of empty cells, ``(p,)``.
+        cells: number of declared contrasts.
     """
 
     rows: Array

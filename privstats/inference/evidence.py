@@ -42,6 +42,7 @@ class LinearSums:
         names: any intercept first.
         contrasts: ``(m, p)``: raw parameters from the solution.
         mean: of the target; 0 without an intercept.
+        columns: number released, without the constant.
     """
 
     equations: NormalEquations

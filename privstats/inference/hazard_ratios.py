@@ -71,8 +71,10 @@ class HazardRatios(Regression):
     columns. :meth:`kaplan_meier` estimates survival.
 
     Attributes:
+        by: column crossed in the counts, or None.
         cap_bin: bin where the cumulative hazard passes the cap at the columns' mean, or None.
         events_within: share of events before the cap; NaN where not reported.
+        checked: release over the early bins, or None.
 
     Example:
         >>> from privstats import randomness
@@ -335,7 +337,7 @@ def _early_end(counts: Release | None, schema: HazardSchema) -> tuple[str, ...]:
 
 
 def _cap_bin(schema: HazardSchema, w: Array, H: Array) -> str | None:
-    """Return the bin where a stratum's cumulative hazard passes the cap.
+    """Return the bin where a stratum's cumulative hazard, at the mean, passes the cap.
 
     The mean is of those at risk.
     """

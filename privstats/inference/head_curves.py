@@ -122,6 +122,7 @@ class Reliability:
 
     Attributes:
         edges: bins of the predicted class's probability, ``(k + 1,)``.
+        records: noisy, ``(k,)``.
         right: share of right predictions per bin.
         error: mean gap between probability and share of right ones, weighted by records, 0..1. The value uses ``means``
             or bins' middles, and noise inflates it; the interval covers any probabilities inside the bins.
@@ -150,6 +151,7 @@ def reliability(
     """Return the diagram and the calibration error of counts by rising bin.
 
     Args:
+        wrong, right: noisy counts, ``(k,)``.
         sigma: noise of one released cell.
         cells: number of cells summed per count.
 

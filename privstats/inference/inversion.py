@@ -69,6 +69,7 @@ class NormalEquations:
 
     Attributes:
         sigma_G, sigma_h, sigma_q: noise standard deviations; G's off-diagonal has sigma_G / sqrt 2.
+        degrees: records minus columns.
         known_variance: fixed by the model, or None.
     """
 
@@ -233,7 +234,7 @@ class Inversion:
         return Inversion(self.equations, rows @ self.contrasts, self.degrees, self.bias)
 
     def joint_pvalue(self, null: Array | float = 0.0) -> float:
-        """Return the F law's p-value of "contrasts are ``null``", linearly independent.
+        """Return the F law's p-value of "linearly independent contrasts are ``null``".
 
         It uses score and V at the closest b under the null, and is never below the level above which every combination
         is reported. With a bias, the noncentral chi-squared law applies at the largest one.

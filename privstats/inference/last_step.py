@@ -148,6 +148,7 @@ def last_step(
     """Return the last round of a course of scores, solved without damping.
 
     Args:
+        present: rounds with a sum, in order.
         weights: per round, ``(d,)``.
         radius: R, the largest norm of a row.
         rows: from weights to parameters, ``(m, d)``.

@@ -235,6 +235,7 @@ def scorecard(
 
     Args:
         head: fitted on releases: ``LDA``, another head with linear scores, or ``RefinedSoftmax``.
+        releases: the head's, in order.
         alpha: 1 minus the level of each band.
         draws: at least 2; 200 determine s to 5 %.
 

@@ -52,6 +52,7 @@ class GroupMeans(RowTable):
         means: NaN where a group is not reported.
         low, high: infinite where not reported.
         deviations: standard deviations; NaN likewise, and for columns of 0 and 1.
+        reported: ``(groups,)``.
         pvalues: Welch's, ``(columns,)``; None unless two groups are reported.
         differences: standardised, first minus second, with ends, ``(columns, 3)``; NaN where not reported, None as
             ``pvalues``.

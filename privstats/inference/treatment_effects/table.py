@@ -55,6 +55,7 @@ class EffectTable(RowTable):
     Attributes:
         subgroup: such as ``"age: under 50"``; empty for all records.
         declared: ``"primary"``, ``"secondary"`` or ``"exploratory"``.
+        outcome: public range of outcomes.
         estimand: ``"ate"``, ``"att"`` or ``"overlap"``.
         probability: of treatment; None where not randomised.
         trim: the population's limit of the propensity, or of being observed where outcomes may be missing; None in a
