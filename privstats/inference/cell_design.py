@@ -238,7 +238,7 @@ class Intervals:
 
     @classmethod
     def of(cls, column: Column, marks: Array) -> Intervals:
-        """Return the intervals of cells beginning at these codes."""
+        """Return intervals that begin at these codes."""
         cuts = np.array(column.edges) if isinstance(column, Numeric | Dates) and column.edges else marks
         places = np.searchsorted(cuts, marks, side="right")
         return cls(_names(column, cuts), np.concatenate([[0], places, [len(cuts) + 1]]))

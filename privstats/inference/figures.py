@@ -42,7 +42,7 @@ def check_format(path: str | Path | None) -> None:
 
 
 def figure_of(height: float) -> Any:
-    """Return an empty matplotlib figure of the common width."""
+    """Return an empty figure of common width."""
     drawing = optional_dependencies.load("matplotlib.figure", by="a figure")
     return drawing.Figure(figsize=(WIDE, height), layout="constrained")
 

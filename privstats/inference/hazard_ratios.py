@@ -112,7 +112,7 @@ class HazardRatios(Regression):
 
     @property
     def remark(self) -> str:
-        """Note where less than 90 % of events count."""
+        """Note where under 90 % of events count."""
         return _FIRST_PART.format(self.events_within) if self.events_within < _MOST_OF_ALL else ""
 
     @property

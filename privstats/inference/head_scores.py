@@ -109,7 +109,7 @@ class HeadScore(RowTable):
 
     @property
     def why_not_reported(self) -> str:
-        """Why the accuracy's interval is unbounded, or empty."""
+        """Why accuracy's interval is unbounded, or empty."""
         if self.accuracy.reported:
             return ""
         return (
@@ -119,7 +119,7 @@ class HeadScore(RowTable):
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """Notes that a reader needs next to the numbers."""
+        """Notes on the numbers."""
         if self.only is None:
             return ()
         return (

@@ -313,7 +313,7 @@ class Inversion:
 
 
 def condition(values: Array) -> float | None:
-    """Return the condition number from ascending eigenvalues, or None."""
+    """Return ascending eigenvalues' condition number, or None."""
     return math.sqrt(float(values[-1]) / float(values[0])) if values[0] > 0 else None
 
 

@@ -106,7 +106,7 @@ class OwnRecords:
         return self.share(above, ill, z), self.share(~above, ~ill, z)
 
     def balanced(self, value: float, z: float) -> Interval:
-        """Return the interval of a given mean recall."""
+        """Return a mean recall's interval."""
         right, moves = self.shares.argmax(axis=1) == self.y, np.zeros(len(self.y))
         classes = self.shares.shape[1]
         for place in range(classes):
@@ -118,7 +118,7 @@ class OwnRecords:
         return Interval(value, max(value - room, 0.0), min(value + room, 1.0), True)
 
     def curve(self, place: int, z: float) -> RocCurve:
-        """Return a class's one-vs-rest curve."""
+        """Return a class's one-vs-rest curve at both sides' quantiles."""
         scores, inside = self.shares[:, place], self.y == place
         values, at = np.unique(scores, return_inverse=True)
         sides: list[Array] = [
@@ -131,7 +131,7 @@ class OwnRecords:
         return RocCurve(cuts, true, false, interval, (interval.value, interval.value))
 
     def calibration(self, labels: Sequence[Any], z: float) -> Reliability:
-        """Return the diagram by groups of similar probability."""
+        """Return the diagram, by similar probabilities."""
         two = self.shares.shape[1] == 2
         shares = self.shares[:, 1] if two else self.shares.max(axis=1)
         hits = self.y == 1 if two else self.shares.argmax(axis=1) == self.y

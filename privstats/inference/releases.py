@@ -25,7 +25,7 @@ _SURE = 3.0  # standard deviations of the noise in a count of persons that recko
 
 
 def present_releases(releases: Sequence[Release | None]) -> list[Release]:
-    """Return a course's releases that ended with a sum."""
+    """Return the releases with a sum."""
     if isinstance(releases, Release) or not isinstance(releases, Sequence):
         raise ReleaseError("give the list of all releases of the course, in order")
     return [require_records(release) for release in releases if release is not None]

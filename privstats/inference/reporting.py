@@ -47,7 +47,7 @@ class Source:
 
     @property
     def foot(self) -> list[str]:
-        """Claim, guarantee, last plan, and assumptions."""
+        """Claim, total guarantee, last plan, and assumptions."""
         plan = self.release.plan
         return [
             f"At most {self._percent(self.alpha)} of releases report an interval that misses, if the assumptions "

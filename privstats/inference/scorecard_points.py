@@ -46,7 +46,7 @@ class LinearScores:
 
 
 def releases_behind(head: Any, releases: Released | Sequence[Release | None]) -> list[Release]:
-    """Return the head's releases without counts; refuse any other."""
+    """Return the head's releases, without counts; refuse others."""
     several = releases if isinstance(releases, list | tuple) else [releases]
     have = [each for each in several if isinstance(each, Release)]
     provenance = getattr(head, "provenance_", None)

@@ -47,7 +47,7 @@ class Summary:
     """A table with a head and a foot.
 
     Attributes:
-        columns: headings, that of the row names first.
+        columns: headings, row names' first.
         foot: sentences on guarantee, claim and assumptions.
         promise: epsilon, delta, unit and adjacency, for a caption.
 

@@ -90,7 +90,7 @@ def count_table(release: Release, *names: str) -> CountTable:
 
 
 def wide_sentences(plan: Plan) -> list[str]:
-    """Return warnings for shares with intervals half the scale wide, even under full attendance."""
+    """Return warnings for shares with intervals half the scale wide at full attendance."""
     schema, noise, records = plan.schema, plan.noise, plan.cohort.max_records
     if not isinstance(schema, CountSchema) or (noise is not None and noise.pure):
         return []

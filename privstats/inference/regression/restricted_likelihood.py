@@ -112,7 +112,7 @@ class MixedErrors:
 
     @property
     def noise_error(self) -> Array:
-        """0: no noise."""
+        """0, without noise."""
         return np.zeros(len(self.estimate))
 
     def reported(self, alpha: float) -> NDArray[np.bool_]:  # noqa: ARG002  the same at every level

@@ -103,7 +103,7 @@ def _regression(releases: Sequence[Release | None], family: str) -> Regression:
 
 
 def fields_of_rounds(rounds: Sequence[Release], errors: LastStep) -> dict[str, Any]:
-    """Return a regression's fields that score rounds determine."""
+    """Return the fields that rounds determine."""
     return {
         "nobs": None,
         "df_resid": math.inf,

@@ -139,8 +139,7 @@ def mixed(
 
     With ``pulls=(.4, 4, 30, 400)`` and sites within ``sizes``, results are within a tenth of a standard error of pooled
     REML; with three pulls within a fifth. Releases must be exact: noise would hide the smallest eigenvalues.
-    :func:`fixed_effects` needs one pull, reveals less and works under noise; use a random intercept for columns
-    constant within sites.
+    :func:`fixed_effects` needs one pull, reveals less and works under noise, but not for columns constant within sites.
 
     The intercept, and columns with more than half of their variance between sites, have as degrees of freedom the
     number of sites minus that of these parameters.

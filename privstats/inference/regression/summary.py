@@ -192,7 +192,7 @@ def cells_as_ratios(table: CellTable) -> Summary:
 
 
 def with_ratios(rows: Sequence[Mapping[str, object]], model: str) -> list[dict[str, object]]:
-    """Return rows with ratios, without the constant; NaN and 0 to infinity where hidden."""
+    """Return ratios without the constant; NaN and 0 to infinity where hidden."""
     ratios = {_named(model).replace(" ", "_"): "estimate", "ratio_low": "conf_low", "ratio_high": "conf_high"}
     return [
         {**row, **{name: float(_exp(row[log])) for name, log in ratios.items()}}

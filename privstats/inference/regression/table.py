@@ -79,7 +79,7 @@ class Regression(RowTable):
 
     @property
     def remark(self) -> str:
-        """Meaning of a star at the estimates, or empty."""
+        """Meaning of a star, or empty."""
         return ""
 
     @property

@@ -27,7 +27,7 @@ class AdjustedMean:
 
     Attributes:
         mean: NaN where not reported.
-        low, high: interval's ends; infinite where not reported.
+        low, high: infinite where not reported.
 
     Example:
         >>> from privstats.inference.treatment_effects.adjusted import AdjustedMean

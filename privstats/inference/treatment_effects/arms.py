@@ -186,7 +186,7 @@ def arm_names(schema: EffectSchema) -> tuple[str, str]:
 
 
 def arm_outcomes(read: CourseSums, place: int, alpha: float) -> tuple[ArmOutcome, ArmOutcome]:
-    """Return one outcome's arms, the treated first."""
+    """Return an outcome's arms, treated first."""
     schema, split = read.schema, analysed(read)
     if read.arms is None or split is None:
         raise ReleaseError(

@@ -141,8 +141,7 @@ def weighted_balance(sums: ArmSums, weighted: WeightedSums, alpha: float) -> Arr
 
 
 def standardised_differences(entries: Array, deviations: Array, reported: NDArray[np.bool_]) -> tuple[Array, Array]:
-    """Return columns' differences and noise errors, from entries as for :func:`standardised`; NaN and infinite where
-    hidden."""
+    """Return differences and noise errors, from :func:`standardised`'s entries; NaN and infinite where hidden."""
     values, errors = np.full(len(entries), np.nan), np.full(len(entries), np.inf)
     for place in np.flatnonzero(reported):
         slopes = gradients(standardised, entries[place])[:, 0]

@@ -49,7 +49,7 @@ class InfluenceSums:
 
     @classmethod
     def of(cls, release: Release, place: int = 0, blocks: Sequence[int] | None = None) -> InfluenceSums:
-        """Build an outcome's sums over some blocks; None: all."""
+        """Build sums over blocks; None: all."""
         moments, letter = release.moments, INFLUENCES[place]
         chosen = slice(None) if blocks is None else list(blocks)
         n = np.reshape(moments.N, -1)[chosen]
@@ -64,7 +64,7 @@ class InfluenceSums:
 
 @dataclass(frozen=True, eq=False)
 class CourseSums:
-    """Releases of one course, checked to belong together, with published lines per outcome."""
+    """One course's releases, checked to belong together, with published lines."""
 
     schema: EffectSchema
     present: tuple[Release, ...]
@@ -143,7 +143,7 @@ def _lines(schema: EffectSchema, present: Sequence[Release]) -> tuple[Values, ..
 
 
 def weighted_sums(last: Release) -> WeightedSums | None:
-    """Return columns weighted for their arms, if released."""
+    """Return arms' weighted columns, if released."""
     schema = narrowed(last.plan.schema, EffectSchema, ReleaseError("this release measures no effect"))
     if not schema.balance:
         return None

@@ -86,7 +86,6 @@ class RatioOfMeans:
     Attributes:
         spread: sampling and nuisance variance of S.
         below: sampling variance of W.
-        sigma_W: noise standard deviation of W.
     """
 
     offset: float

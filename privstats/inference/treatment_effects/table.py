@@ -150,7 +150,7 @@ class EffectTable(RowTable):
 
     @property
     def measures(self) -> list[tuple[str, EffectTable]]:
-        """The difference, the ratio, or both, by name."""
+        """Difference, ratio, or both, by name."""
         return [(each.measure, each) for each in (self, self.as_ratio) if each is not None]
 
     @property
@@ -198,7 +198,7 @@ class EffectTable(RowTable):
         return heterogeneity_of(self._groups, len(self.release.survivors))
 
     def summary(self, alpha: float = 0.05) -> Summary:
-        """Return the table, with its assumptions first."""
+        """Return the table, assumptions first."""
         from privstats.inference.treatment_effects.summary import effect_summary
 
         return effect_summary(self, alpha)

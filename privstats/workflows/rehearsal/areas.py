@@ -120,7 +120,7 @@ class Decided:
 
     @property
     def remark(self) -> str:
-        """Explanation and remedy for missed classes, or empty."""
+        """Remedy for missed classes, or empty."""
         each = zip(self.classes, self.shares, self.predicted, strict=True)
         missed = [
             f"{name} is {share:.1%} of the records summed and is predicted for {text:.1%} of those held out"

@@ -94,7 +94,7 @@ _BOOK = "its code book; here the first file alone, and what another file has bes
 
 
 class Sentence(NamedTuple):
-    """One fact that the rehearsal treats as public."""
+    """One fact treated as public."""
 
     what: str
     assumed: str
@@ -176,7 +176,7 @@ def assumed_of(table: Mapping[str, Readings], target: str, records: int, *, pers
 
 
 def kinds_of(table: Mapping[str, Readings]) -> dict[str, Column | str]:
-    """Return each column's declaration, or why it is excluded."""
+    """Return columns' declarations, or reasons for exclusion."""
     return {name: _accepted(name, values) for name, values in table.items()}
 
 

@@ -40,7 +40,7 @@ _READ = ("transform", "features", "classes", "class_names")
 
 @dataclass(frozen=True)
 class Bar:
-    """One model's area under the ROC curve, with its error; ``private`` marks a guarantee."""
+    """One model's AUC and error; ``private`` marks a guarantee."""
 
     name: str
     value: float
@@ -86,7 +86,7 @@ def promised(what: Opened) -> str:
 
 
 def scored_on(what: Opened) -> str:
-    """Return which records the areas are computed on."""
+    """Return which records are scored."""
     if what.asked.persons is None:
         return "records of all parties that were in no sum"
     return "records of persons of all parties who were in no sum"
@@ -256,7 +256,7 @@ def study_plan(what: Opened) -> str:
 
 
 def next_commands(what: Opened, *, kept: bool) -> list[tuple[str, str]]:
-    """Return a study's next commands with purposes, without the first if its file was ``kept``."""
+    """Return a study's next commands with purposes; ``kept`` omits the first."""
     first, target, persons = _words(what.files[0]), quote(what.asked.target), what.asked.persons
     drop = "".join(f" --drop {quote(name)}" for name in dict.fromkeys((*what.asked.drop, *filter(None, [persons]))))
     unit, key, rows = ("", "", "") if persons is None else _of_persons(quote(persons))
@@ -281,7 +281,7 @@ def next_commands(what: Opened, *, kept: bool) -> list[tuple[str, str]]:
 
 
 def before_a_score(what: Opened) -> tuple[str, str]:
-    """Return the command that holds records out for scoring."""
+    """Return the command that holds records out."""
     file, persons = _words(what.files[0]), what.asked.persons
     whose = "" if persons is None else f" --persons {quote(persons)}"
     return (

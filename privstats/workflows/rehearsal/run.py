@@ -136,7 +136,7 @@ class Rehearsal:
 
 
 def opened(files: Sequence[Source], asked: Asked) -> Opened:
-    """Read the files, and infer the facts that a study states; errors as for :func:`rehearse`."""
+    """Read the files, and infer public facts; errors as for :func:`rehearse`."""
     start = perf_counter()
     asked.privacy(len(files))
     if not 0 < asked.test < 1:

@@ -57,7 +57,7 @@ def headline(plan: Plan, guarantee: Guarantee | None = None) -> str:
 
 
 def suppressed(plan: Plan) -> list[str]:
-    """Explain what happens to rare classes."""
+    """Explain rare classes' treatment."""
     if not plan.min_count:
         return []
     return [
@@ -72,7 +72,7 @@ def bounded(schema: Schema) -> list[str]:
 
 
 def persons(plan: Plan) -> list[str]:
-    """Explain what happens to several rows of one patient."""
+    """Explain the treatment of one patient's rows."""
     if plan.person_clip is None:
         return []
     most = f"{plan.person_clip.records:.3g}"
@@ -189,7 +189,7 @@ def of_group(plan: Plan, noise: Noise, count: int) -> Guarantee:
 
 
 def dropouts(plan: Plan, course: Course | None = None) -> Table:
-    """Return a table of what happens when parties vanish."""
+    """Return what happens when parties vanish."""
     cohort, noise, total = plan.cohort, plan.noise, total_of(course or plan)
     of = "of the release" if total.sessions == 1 else "of the first session's release alone"
     together = (

@@ -80,7 +80,6 @@ class Statement:
 
     Attributes:
         plan: the plan, or a course's first plan.
-        release: under the plan, if any.
         accounts: of the data owner's ledger, if any.
         course: begun by the plan, if any; the page then states its guarantee.
 
