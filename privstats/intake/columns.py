@@ -52,10 +52,8 @@ class Readings:
     def of(cls, numbers: NDArray[np.float64], texts: Sequence[str] = (), index: Any = slice(None)) -> Readings:
         """Build readings from numbers and from ``texts[index]``, where an empty text stands for none."""
         known = {text: place for place, text in enumerate(dict.fromkeys(filter(None, texts)))}
-        places = (
-            np.array([known.get(text, -1) for text in texts], np.intp)[index] if texts else np.full(len(numbers), -1)
-        )
-        return cls(numbers, tuple(known), places)
+        codes = np.array([known.get(text, -1) for text in texts], np.intp)
+        return cls(numbers, tuple(known), codes[index] if texts else np.full(len(numbers), -1))
 
     def take(self, places: NDArray[np.intp]) -> Readings:
         """Return the readings of some values; those of a place of -1 are missing."""
@@ -84,13 +82,12 @@ class Readings:
     @property
     def texts(self) -> dict[int, str]:
         """By place, the values that are texts."""
-        return {row: self.spoken[self.places[row]] for row in np.flatnonzero(self.are_texts).tolist()}
+        return {i: self.spoken[self.places[i]] for i in np.flatnonzero(self.are_texts).tolist()}
 
     @property
     def words(self) -> dict[int, str]:
         """By place, in lower case, the words of :data:`MISSING` that values are; blanks are not included."""
-        rows = np.flatnonzero(self.missing & (self.places >= 0)).tolist()
-        return {row: self.spoken[self.places[row]] for row in rows}
+        return {i: self.spoken[self.places[i]] for i in np.flatnonzero(self.missing & (self.places >= 0)).tolist()}
 
     @property
     def missing(self) -> NDArray[np.bool_]:
