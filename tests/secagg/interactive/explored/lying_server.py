@@ -241,11 +241,8 @@ class Judgement:
     breaches: frozenset[str]
 
 
-def judged(server: LyingServer, walks: Mapping[int, set[Walk]], until: str = "") -> Judgement:
-    """Combine all walks that are possible together: a signature that one client saw, its signer must have made.
-
-    ``until`` names a breach at which the search ends.
-    """
+def judged(server: LyingServer, walks: Mapping[int, set[Walk]]) -> Judgement:
+    """Hold all walks together that can be: who showed a signature of a client needs that client to have made it."""
     honest, choices, unmasked = sorted(walks), 0, 0
     seen: dict[tuple[Walk, ...], dict[int, Walk]] = {}
     for alike in product(*(_by_signatures(walks[k]) for k in honest)):
@@ -257,11 +254,7 @@ def judged(server: LyingServer, walks: Mapping[int, set[Walk]], until: str = "")
             unmasked += count
             for chosen in product(*(dict.fromkeys(map(_judged_by, each)) for each in alike)):
                 seen.setdefault(chosen, dict(zip(honest, chosen, strict=True)))
-    breaches: set[str] = set()
-    for together in seen.values():
-        breaches.update(_breaches(server, together))
-        if until in breaches:
-            break
+    breaches = {breach for together in seen.values() for breach in _breaches(server, together)}
     return Judgement(choices, unmasked, frozenset(breaches))
 
 
