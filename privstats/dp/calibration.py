@@ -35,6 +35,7 @@ from privstats.schema import COUNT_SCALE, Schema
 
 LEAST_TOTAL = 64.0
 """Least guaranteed sigma of a segment, in grid steps."""
+# The same bound holds for a layer. Proof: docs/privacy.md, Distributed, fact 1; the 1e-66 is in the logarithm.
 LEAST_SHARE = 4.0
 """Least sigma of one client's share, in grid steps: sums of shares are then discrete Gaussians up to 1e-66."""
 
@@ -306,12 +307,12 @@ def _levels(schema: Schema, privacy: Privacy, shares: Mapping[str, float], mu: f
 def _row(schema: Schema, privacy: Privacy, statistic: str, sigma: float, share: float) -> NoiseRow:
     bound = _bound(schema, privacy, statistic, share)
     mu = bound / sigma
-    alone = gaussian_epsilon(mu, privacy.delta) if mu else 0.0  # 0: the number of records under replace-one
+    alone = gaussian_epsilon(mu, privacy.delta) if mu else 0.0  # mu is 0 for a count that replace-one cannot change
     return NoiseRow(statistic, bound, sigma, mu, alone, share)
 
 
 def _bound(schema: Schema, privacy: Privacy, statistic: str, share: float) -> float:
-    """A clipped client or person may put all its norm into one statistic."""
+    """Return one statistic's sensitivity; a clipped client or person may put all its norm into that statistic."""
     if privacy.unit == "person" and privacy.clip is not None:
         far = sensitivity(schema, statistic, "add-remove") * apart(schema, statistic, privacy.adjacency)
         return far * privacy.clip / math.sqrt(share)

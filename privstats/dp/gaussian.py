@@ -24,7 +24,7 @@ _DIRECT_FROM_MU = 1.0
 _DEEPEST = 38.0
 _ALL_OF_IT = 2.0**53  # from this mu on epsilon is mu^2 / 2, or beyond float64
 _FAR = 1e3
-_LEAST_GAP = 2.0**-53  # where mu no longer moves s; the logarithm of phi(s) dwarfs it
+_LEAST_GAP = 2.0**-53  # least 1 - m(s + mu) / m(s), where s + mu rounds to s; log phi(s) is far larger
 _LOG_SQRT_2PI = 0.5 * math.log(2 * math.pi)
 _SOLVED = 4096  # cached roots: a session parses its plan again with every message
 

@@ -27,7 +27,8 @@ _PREFIX = np.int64(52 - 12)  # bits of a float64 behind its exponent and the fir
 _REACH = 2.0**-10.57  # of w, as position_of derives it: to be tightened by proof alone, never by measurement
 _RELATIVE_ERROR = 5.5 * 2.0**-53
 _SIGMA_ERROR = 2.0**-64
-_MOST_RELATIVE = 2.0**-61  # of |rest| below 2**-10.5 sigma + 1; the one is within the absolute error
+# Bound on _RELATIVE_ERROR |rest| / sigma for |rest| <= 2**-10.5 sigma + 1; _ABSOLUTE_ERROR covers the 1.
+_MOST_RELATIVE = 2.0**-61
 _ABSOLUTE_ERROR = 2.0**-49
 _OPEN = 0.51
 

@@ -121,7 +121,7 @@ def grid_sensitivity(schema: Schema, statistic: str, adjacency: Adjacency) -> fl
 
 
 def _require_proved(schema: Schema, weights: Mapping[str, float]) -> None:
-    """An uncovered statistic would count as free."""
+    """Refuse a statistic that ``square`` does not cover: it would count as free."""
     unknown = [statistic for statistic in weights if statistic not in kind_of(schema).proved]
     if unknown:
         raise PlanError(f"no sensitivity is proved for statistic {', '.join(unknown)}; leave it out of the schema")

@@ -62,7 +62,8 @@ class PersonClip:
                 reach = self.records * each.noise_factor * each.scale / math.sqrt(weights[each.statistic])
                 cells = math.sqrt(each.size) if each.name == "N" else 1.0
                 most = max(most, cells * reach / each.bound)
-        return math.ceil(most * (1 + ROUNDING) / 2)  # the clip leaves 1 - ROUNDING of its norm unused
+        # The clip leaves 1 - ROUNDING of its norm unused; half of that keeps rounding from adding a record.
+        return math.ceil(most * (1 + ROUNDING) / 2)
 
     def clipped(self, *parts: Moments) -> tuple[dict[str, Any], bool]:
         """Return one person's contribution by letter, in wire steps and blocks first, and whether it was clipped.

@@ -1,6 +1,6 @@
-"""Compute in the groups of masked vectors: Z_2**b by segment, and the interface of others.
+"""Compute in the groups of masked vectors: Z_2**b by segment, and the interface that any group has.
 
-Overflow wraps, as masking needs; the plan's headroom proves that the *sum* does not.
+Overflow wraps, as masking needs; the plan's widths keep the *sum* from wrapping (``plan.cohort.headroom``).
 """
 
 from __future__ import annotations

@@ -4,8 +4,8 @@ A container gives all values of a column one type, so one record could change ho
 integers into floats, a word turns numbers into texts. So each reader gives every value what
 :func:`privstats.intake.meaning.reading` gives it alone.
 
-:data:`READERS` lists the readers, and ``tests/intake/test_columns.py`` tests each by three laws. A column of another
-type is read value by value.
+:data:`READERS` lists the readers and states three laws, by which ``tests/intake/test_columns.py`` tests each. A column
+of another type is read value by value.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Readings:
         return cls(numbers, tuple(known), codes[index] if texts else np.full(len(numbers), -1))
 
     def take(self, places: NDArray[np.intp]) -> Readings:
-        """Return the readings of some values; those of a place of -1 are missing."""
+        """Return the readings of the values at these indices; at index -1 a missing value."""
         numbers, spoken = np.append(self.numbers, math.nan), np.append(self.places, -1)
         return Readings(numbers[places], self.spoken, spoken[places], self.meant)
 
@@ -158,7 +158,7 @@ def _of_any(values: Any) -> Readings:
 
 
 def _of_typed(values: NDArray[Any]) -> Readings:
-    """Several other types' columns are stored as numpy arrays too."""
+    """Read a numpy array, or another type's column that is stored as one, by its dtype."""
     return reader_of("numpy", values.dtype.name)(values)
 
 
@@ -169,7 +169,7 @@ def _of_numbers(values: Any) -> Readings:
 
 
 def _of_finite(numbers: NDArray[np.float64]) -> Readings:
-    """The array is changed in place: the caller must hold the only reference."""
+    """Read an array, changing it in place: the caller must hold the only reference."""
     numbers[~np.isfinite(numbers)] = math.nan
     numbers += 0.0
     return Readings.of(numbers)
@@ -189,7 +189,7 @@ def _of_masked(values: Any) -> Readings:
 
 
 def _of_category(values: Any) -> Readings:
-    """The code of a gap is -1."""
+    """Read a categorical column; the code of a gap is -1."""
     held = getattr(values, "array", values)
     return read(held.categories).take(np.asarray(held.codes, np.intp))
 
@@ -268,7 +268,7 @@ def array_of(column: Any) -> NDArray[Any]:
         return np.fromiter(column.to_pylist(), object, len(column))
     try:
         return np.asarray(column)
-    except Exception:  # of the library in its own way, and with the value in its words
+    except Exception:  # each library raises its own class, and its text may hold a record's value
         if not hasattr(column, "__array__") or len(getattr(column, "shape", (0,))) != 1:
             raise
     if hasattr(column, "to_list"):  # numpy has no such type but Python does, as polars' integers of 128 bits

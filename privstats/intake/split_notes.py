@@ -1,4 +1,4 @@
-"""Note next to a file which split entered the sums, so that no other split scores their head.
+"""Note next to a file which split entered the sums, so that the head built from them is scored on no other split.
 
 Under another seed some scored records would have built the head. The note holds nothing of any record.
 """

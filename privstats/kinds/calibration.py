@@ -48,7 +48,8 @@ FACTORS = (0.3, 0.45, 0.65, 0.85, 1.0, 1.2, 1.5, 1.9, 2.5, 3.3, 4.5)
 class CalibrationSchema(Round):
     """Hits and confidence of a softmax at published weights: t, eleven numbers.
 
-    With ``u = (sqrt(1 - a^2) Mx / |Mx|, a)`` and ``P_i`` the largest probability of ``softmax(s_i W u)``, a record adds
+    With ``u = (sqrt(1 - a^2) Mx / |Mx|, a)``, a = 0.1, and ``P_i`` the largest probability of ``softmax(s_i W u)``, a
+    record adds
     ``([right] - P_1, P_2 - P_1, ..., P_11 - P_10)``; [right] is 1 if the largest score is its label's.
 
     Guarantee:

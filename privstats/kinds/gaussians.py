@@ -323,7 +323,7 @@ def mean_root(reference_root: Array, covariance: Array) -> Array:
 
 
 def _cut(schema: GaussianSchema, records: int, matrix: Array) -> NDArray[np.int64]:
-    """Clamping is needed because float64 rounding may exceed the bounds."""
+    """Truncate to integers, and clamp them: float64 rounding may exceed the bounds."""
     most = float(records) * schema.steps**2
     off = np.clip(np.trunc((matrix + matrix.T) / 2), -(most // 2), most // 2)
     np.fill_diagonal(off, np.clip(np.trunc(np.diagonal(matrix)), 0, most))

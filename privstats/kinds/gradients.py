@@ -54,7 +54,7 @@ _MOST_MODULE_BITS = 13  # squared norms of 4**(2 f) are exact
 class GradientSchema(Round):
     """A gradient at published weights: g = sum r u', and kappa = sum k, one number.
 
-    For classes ``u = (sqrt(1 - a^2) Mx / |Mx|, a)``, ``p = softmax(W u)``, ``r = q (p - e_y)`` with
+    For classes ``u = (sqrt(1 - a^2) Mx / |Mx|, a)``, a = 0.1, ``p = softmax(W u)``, ``r = q (p - e_y)`` with
     ``q = min(1, c / |p - e_y|)``, ``k = q (1 - |p|^2)``; g has shape ``(classes, features + 1)``. Without classes
     ``u = Mx``, clipped to norm 1, ``r = clip(y - w'x, -c, c) / c`` and k = 1 if r was not clipped, else 0; g has shape
     ``(1, features)``. With a module, g ``(1, P)`` is the sum of records' cross-entropy gradients by all P weights, each
@@ -214,8 +214,8 @@ def measured_gradients(
         kept: cache of these records' mapped rows from earlier rounds, updated here.
 
     Guarantee:
-        For the map alone: every record adds r u' with |r| |u| <= 2**(2 f), or for a module one row as long, and 0 <=
-        kappa <= 2**f, in integers, for all admitted values and any record; one with NaN or infinite entries adds
+        Every record adds r u' with |r| |u| <= 2**(2 f), or for a module one row of at most that length, and 0 <= kappa
+        <= 2**f, in integers, for all admitted values and any record; one with NaN or infinite entries adds
         nothing and is not among the ``records``.
 
     Raises:

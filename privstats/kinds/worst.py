@@ -39,10 +39,10 @@ class WorstPair:
     Attributes:
         pairs: (record, replacement) pairs; some first record is the worst to add.
         sums: sums by letter and cell, in wire steps.
-        crowd: many opposed records of the party, where weights depend on others.
+        crowd: the party's other records, many and opposed, where weights depend on them.
         exchanged: candidates for the other records in an exchange.
-        halves: whether a client of opposed halves is a candidate.
-        left_out: whether unreadable records are in no sum.
+        halves: whether a client of two opposed halves may be the worst client.
+        left_out: whether an exchange with an excluded record may be the worst.
     """
 
     pairs: Callable[[Any, Mapping[str, float]], list[tuple[Record, Record]]]

@@ -36,7 +36,7 @@ def chunk_rows(schema: RecordSchema) -> int:
 
 
 class CpuAccumulator:
-    """Adds tiles to exact sums, or passes grid vectors to ``sums``."""
+    """Exact sums over tiles of records; ``sums`` receives grid vectors in place of the schema's sums."""
 
     def __init__(self, schema: RecordSchema, sums: Any = None) -> None:
         size = chunk_rows(schema)
@@ -205,7 +205,8 @@ _POWERS = {"A": 1, "D": 2, "T": 3, "F": 4}
 
 def terms_on_grid(schema: RecordSchema, X: Any, y: Any, *_: Any) -> RecordTerms:
     """Return each record's contribution; all dense rows are in memory at once."""
-    read: Any = replace(schema, statistics="NA") if isinstance(schema, ClassSchema) else schema  # S would sort the rows
+    # Rows must stay in input order, and S would sort them by class.
+    read: Any = replace(schema, statistics="NA") if isinstance(schema, ClassSchema) else schema
     collected, seen = _Collected(), []
     accumulator = CpuAccumulator(read, collected)
     for rows, targets in tiles_of_batches(read, X) if y is None else tiles(read, X, y):

@@ -1,7 +1,7 @@
 """Sum rows of cells by counting how often pairs of cells occur together.
 
-With one-hot rows H and all columns' public tables in S, the sums of :class:`~privstats.Cells` are B = S' (H'H) S:
-integer counts, equal to the dense sums bit for bit.
+With one-hot rows H, and all columns' public tables in one block-diagonal matrix P, the sums of
+:class:`~privstats.Cells` are B = P' (H'H) P. H'H holds integer counts, so B equals the dense sum bit for bit.
 """
 
 from __future__ import annotations

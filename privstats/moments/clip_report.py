@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 _NEARLY_ALL = 0.9
 """Share of the rows that a clip may shorten without a remark."""
 
+# Share of the targets that a bound may shorten without a remark.
 _MANY = 0.1
 """The same of targets: a slope is pulled to 0 by about the share of them that a bound shortens."""
 
@@ -135,6 +136,7 @@ def norm_histogram(norms: NDArray[np.float64], radius: int) -> NDArray[np.int64]
 
 
 def _cells(numbers: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Return cells of positive numbers, from exponent and 6 bits of mantissa: at most one edge is in a cell."""
     return numbers.view(np.int64) >> np.int64(46)
 
 
@@ -142,6 +144,7 @@ _FIRST_CELL = int(_cells(NORM_EDGES[:1])[0]) - 1
 
 _STARTS = (np.arange(_FIRST_CELL, int(_cells(NORM_EDGES[-1:])[0]) + 2) << 46).view(np.float64)
 
+# Number of edges below each cell's start. The first and the last cell hold all norms outside the edges.
 _BELOW = np.searchsorted(NORM_EDGES, _STARTS, side="left")
 """Edges below each cell's start; the first and the last cell stand for all before and behind the edges."""
 

@@ -17,7 +17,7 @@ from privstats.schema.public_values import Values
 from privstats.schema.rounds import ROW_BITS
 from privstats.transforms.exact import limb_bits
 
-_INTERCEPT = 0.1
+_INTERCEPT = 0.1  # a, the constant entry of u
 SHY = 1 - 2.0**-40  # shortens by more than the rounding of a root, a product and a quotient can lengthen
 _LOG2_E = 1.4426950408889634
 _LOWEST = -64.0
@@ -48,7 +48,7 @@ Whole = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Mapped:
-    """Contributions of records, all integers: g = residuals' rows, kappa = sum of ``kappa``.
+    """Contributions of records, all integers: g = residuals^T rows; the sum kappa adds up ``kappa``.
 
     Attributes:
         rows: u, ``(n, k)``, of norm at most 2**f.
@@ -63,7 +63,7 @@ class Mapped:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class MappedRows:
-    """Records behind the published map, in integers.
+    """Records after the published map, in integers.
 
     Attributes:
         unit: u, ``(n, k)``.
@@ -110,6 +110,7 @@ def residual_of_units(
         unit: :func:`short_rows`, ``(n, d)``.
         rows: grid vectors ``(n, d)`` of norm at most 2**16.
         targets: on their grid, ``(n, 1)``, at most 2**16.
+        values: weights w, and the scalar c to which residuals are clipped.
     """
     w, c = values
     fitted = (rows @ w.floats) * math.ldexp(schema.clip_norm / 2.0**ROW_BITS, -w.exponent)
@@ -170,7 +171,7 @@ def probabilities(logits: Whole, exponent: int) -> Whole:
 
 
 def exponentials(logits: Whole, exponent: int) -> Whole:
-    """Return floor(2**40 exp(l - max l)), l = logits * 2**-exponent, by single sums and products."""
+    """Return floor(2**40 exp(l - max l)), l = logits * 2**-exponent, one IEEE operation at a time."""
     power = logits - logits.max(axis=1, keepdims=True)
     np.ldexp(power, -exponent, out=power)
     power *= _LOG2_E

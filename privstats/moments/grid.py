@@ -44,8 +44,8 @@ class Grid:
     """Integer vectors of norm at most ``radius``.
 
     A row x becomes rint(scale x) if that vector is in the ball, which exact integers decide. Otherwise x is shrunk to
-    norm radius - sqrt(d)/2 and rounded; rounding moves a vector by at most sqrt(d)/2, so it stays in the ball
-    (benchmarks/moments/numbers.md).
+    norm radius - sqrt(d)/2 and rounded; each entry moves by at most 1/2, so the vector moves by at most sqrt(d)/2 and
+    stays in the ball. :meth:`shrink` checks that in integers.
 
     Attributes:
         field: the rows' name in messages.
@@ -238,7 +238,7 @@ _STRIP = 1 << 21  # entries of a strip of a sparse product
 
 _STRIPS = 6  # minimum where rows are long, so that much of the upper triangle is not computed
 
-_LONG = 8  # entries per row above which that saves more time than selecting columns takes
+_LONG = 8  # entries per row above which strips save more time than selecting their columns takes
 
 _SHORT = 256  # columns up to which numpy's symmetric product takes less time than scipy's
 
@@ -275,7 +275,7 @@ class ExactSum:
     """
 
     def __init__(self, shape: tuple[int, ...], bound: int) -> None:
-        self.partial = np.empty(shape)  # numpy asks for large pages here, and not where the system zeroes them
+        self.partial = np.empty(shape)  # unlike np.zeros, numpy requests large pages here
         self.partial.fill(0.0)
         self._total: NDArray[np.int64] | None = None
         self._bound = bound

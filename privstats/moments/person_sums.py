@@ -56,9 +56,9 @@ class Cut(Protocol):
         """Return these persons' clipped sums, ``(n, entries)``, truncated toward zero."""
 
     def exact_factors(self, owner: NDArray[np.intp], most: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return these persons' factors, ``(n,)``; 0 where none is exact.
+        """Return these persons' factors, ``(n,)``; 0 where a float64 factor might not reproduce :meth:`of`.
 
-        Each entry of :meth:`of` is the truncated product of factor and sum, for sums up to ``most``.
+        With any other factor, entries of :meth:`of` are truncated products of factor and sum, for sums up to ``most``.
         """
 
 

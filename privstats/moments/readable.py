@@ -86,6 +86,7 @@ Noted: TypeAlias = "Callable[[NDArray[np.bool_], Any, NDArray[np.bool_]], None]"
 """Receives which records are included, the rows (NaN where an entry is unreadable), and which y are readable."""
 Beside: TypeAlias = Literal["labels", "targets", "unread"]
 """The kind of y: labels of classes, targets of a regression, or values that are not read."""
+# Masks of unreadable entries, by column and reason.
 _Why: TypeAlias = dict[tuple[str, str], NDArray[np.bool_]]
 """By column and what it holds, where it does, ``(n,)``."""
 

@@ -117,7 +117,7 @@ def limits(layout: Layout, cohort: Cohort, noise_std: Callable[[Segment], float]
 def headroom(
     layout: Layout, limits: Limits, noise_std: Callable[[Segment], float], spare_bits: int = 0
 ) -> tuple[Headroom, ...]:
-    """Choose every segment's width: the smallest integer b with 2**(b-1) > n M + z sigma + 1.
+    """Choose every segment's width: the smallest integer b with 2**(b-1) > n M + z sigma + 1, M = ``segment.bound``.
 
     ``noise_std`` returns the standard deviation, in grid steps, of all noise that can be in the sum, or for Laplace
     noise the equivalent in the tail (``Noise.tail_sigma``). A discrete Gaussian is sub-Gaussian and a rounded one
@@ -177,8 +177,8 @@ def check_plausible(plan: Plan, vector: NDArray[np.int64]) -> None:
     Guarantee:
         Post-processing of the noisy sum: refusing costs no privacy beyond the charged release. A cohort of at most
         ``max_records`` records is refused with probability below 2**-39: every entry stays within its bound except with
-        ``WRAP_PROBABILITY`` over all entries, and the counts' sum adds the share of one entry more. It cannot validate
-        a client's masked input.
+        ``WRAP_PROBABILITY`` over all entries, and the counts' sum fails like one entry more. It cannot validate a
+        client's masked input.
 
     Raises:
         AggregationError: ``too-many-records`` or ``implausible``.
@@ -229,8 +229,8 @@ def check_cohort(schema: Schema, cohort: Cohort, privacy: Privacy | NoPrivacy, a
 def _check_alignment(schema: GaussianSchema, cohort: Cohort, privacy: Privacy | NoPrivacy, agrees: bool) -> None:
     """Refuse sums of client covariances that would reveal single clients.
 
-    The client minimum without noise is a counting rule, not a proof: T + 1 sums of d (d + 1) / 2 numbers must stay far
-    below what the clients' covariances hold.
+    The client minimum without noise is a counting rule, not a proof: for T rounds and d features, T + 1 sums of
+    d (d + 1) / 2 numbers must stay far fewer than the numbers in all clients' covariances.
     """
     if isinstance(privacy, Privacy):
         if privacy.client_clip is None:

@@ -1,10 +1,8 @@
 """Define the base of all kinds of schema.
 
-Layout, noise and wire follow from :class:`Statistic` rows. Off-diagonal noise has 1/sqrt 2 of the standard deviation,
-so a symmetric block's diagonal and strict upper triangle are separate segments. Counts have 2^12 grid steps per record,
-so that noise spans many steps. Their ring holds all honest clients' records (each at most ``max_records``), so counts
-never wrap; noisy counts above the plan's limit are refused. Other segments hold the largest sum that passes; ridge
-sums, without counts, every client at its limit.
+Layout, noise and wire follow from :class:`Statistic` rows. Noise off the diagonal has 1/sqrt 2 of the diagonal's
+standard deviation (docs/sensitivity.md), so a symmetric block's diagonal and strict upper triangle are separate
+segments. Counts have 2^12 grid steps per record, so that noise spans many steps. Ring widths: ``plan/cohort.py``.
 """
 
 from __future__ import annotations
@@ -43,10 +41,10 @@ class Statistic:
         axes: axes of a block, with lengths in ``sizes``.
         powers: degrees in the feature and target vectors' entries.
         symmetric: only diagonal and strict upper triangle are sent.
-        share: default part of mu^2; None: an equal part of the remainder.
+        share: default part of the plan's mu^2 (``dp.default_shares``); None: an equal part of the remainder.
         implied_by: letter of a statistic that determines this one, which is then unsent.
         meaning: phrase for data owners, specific to the table.
-        divided: exact sums are quotients, stored in wire steps.
+        divided: exact sums are quotients, so they are stored in wire steps, not grid steps.
     """
 
     letter: str
@@ -100,7 +98,7 @@ class Statistic:
     def bound(self, steps: int) -> int:
         """Return the maximum that a record of ``steps`` grid steps adds to an entry, in wire steps.
 
-        A symmetric block's off-diagonal has half, because 2 |x_i x_j| <= x_i^2 + x_j^2.
+        Off the diagonal of a symmetric block the maximum is half of this: 2 |x_i x_j| <= x_i^2 + x_j^2.
         """
         return self.resolution * int(steps**self.degree)
 
@@ -132,14 +130,14 @@ class Schema(ABC):
 
     Attributes:
         task: word for this kind in plan files.
-        makes: the results, as a phrase that ethics pages require.
+        makes: the sums' use, as a phrase on ethics pages; may be empty.
         appended: ``features`` after the transform's, such as a target.
         predicts: target of models from one release; None: no head.
         optional: letters that a plan may exclude.
         suppressible: whether ``min_count`` may exclude rare classes.
         whole_parties: whether a party is one record.
         scores_head: whether published values are a head; no measured record may have helped to train it.
-        finds_cuts: whether it counts open columns.
+        finds_cuts: whether columns may lack cut points, because its counts choose them.
         no_persons: why no plan may promise persons; else empty.
         needs_privacy: why no plan may release exact sums; else empty.
 
@@ -275,7 +273,7 @@ class Schema(ABC):
 
     @property
     def among(self) -> tuple[int, ...] | None:
-        """The clients of an unmasked sum; None: any."""
+        """The only clients over which the sum may be unmasked; None: any survivors."""
         return None
 
     @property
@@ -285,7 +283,7 @@ class Schema(ABC):
 
     @property
     def followed(self) -> bool:
-        """Whether later noiseless sums need the same clients."""
+        """Whether later sums without noise must be over this sum's clients."""
         return False
 
     @property

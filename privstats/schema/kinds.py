@@ -32,7 +32,7 @@ class Kind:
         worst: builds two data sets that attain ``square``; None: no certificate.
         client_square: computes mu^2 of one client; None: as for any records.
         unsigned: letters with entries that are never negative.
-        nearer: whether two records are closer than two arbitrary vectors of their lengths can be.
+        nearer: whether ``square`` under replace-one may be below the bound by lengths alone (``dp.apart``).
         beside: argument next to the rows: ``"labels"``, ``"targets"``, ``"unread"``; None: as ``rows`` requires.
         stays: an unreadable record counts as zeros: the number of records is public.
         readable: ``measure`` that excludes unreadable records; None: ``measure`` on readable batches.

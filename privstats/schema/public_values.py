@@ -1,6 +1,7 @@
 """Hold a plan's published values, in a file next to it.
 
-The plan holds their digest, so all parties use equal values. No promise depends on their contents.
+The plan holds their digest, so all parties use equal values. No promise depends on their contents: each kind's
+guarantee holds for every admitted value.
 """
 
 from __future__ import annotations

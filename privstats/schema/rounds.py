@@ -14,7 +14,7 @@ from privstats.schema.public_values import VALUE_BITS, Values
 ROW_BITS = 16
 """Bits of a record's grid before the published map."""
 
-_MOST_CLASSES = 1 << 13  # numerators of 2**40 each add up exactly
+_MOST_CLASSES = 1 << 13  # a softmax's numerators, at most 2**40 each, add up to 2**53 at most, exactly
 
 _MOST_FEATURES = 1 << 16
 
@@ -37,7 +37,7 @@ def settle_round(schema: Any) -> None:
 
 
 def check_exact(schema: Schema) -> None:
-    """Refuse over 65,536 features, for which logits are not exact."""
+    """Refuse over 65,536 features: up to there all logits are exact integers below 2**53."""
     if schema.features > _MOST_FEATURES:
         raise SchemaError(f"features must be at most {_MOST_FEATURES}, got {schema.features}; project them first")
 

@@ -301,7 +301,7 @@ def check_levels(levels: Sequence[int], *, clients: int, min_survivors: int, com
 
 
 def opened_layers(levels: Sequence[int], proven: int) -> int:
-    """Return the number of superfluous layers in a sum of ``proven`` clients: all below the largest level up to it.
+    """Return the number of superfluous layers in a sum of ``proven`` clients: those below the last level <= ``proven``.
 
     Example:
         >>> from privstats.secagg.machines import opened_layers

@@ -56,7 +56,7 @@ class Uploader(Exclusive):
         return charged
 
     def _release(self) -> None:
-        """A failed ``on_upload`` is called again."""
+        """Call ``on_upload``, once if it succeeds; then the upload may be sent."""
         state = self._state
         if state.uploaded != state.upload:
             self._leaving(state.upload)

@@ -18,6 +18,7 @@ from msgspec import Meta, Struct
 
 from privstats.errors import LocalProtocolError
 
+# Versions 3 and 4 kept these labels: the suite in the parameters' digest separates them (docs/protocol.md, Digests).
 PROTOCOL = "privstats/secagg/2/"
 
 

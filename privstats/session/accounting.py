@@ -30,6 +30,7 @@ class Account(ABC):
     """Interface of an account that a session is charged to."""
 
     ledger: Ledger
+    # True where ``spend`` marks one round of a course for good (ledger.charges.RoundCharge): no later call ends it.
     per_round: ClassVar[bool] = False
 
     @abstractmethod

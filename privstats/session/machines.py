@@ -226,7 +226,7 @@ def client(
     kind.check_place(plan.masking, index=index, identity=identity, roster=roster)
     if panel is not None:
         panel.require_open()  # before anything is spent: no helper could open the upload
-    if plan.validity is not None:  # no client adds noise, so the vector is made and held against it before it is paid
+    if plan.validity is not None:  # the claim is checked before anything is spent; no client adds noise
         moments = moments if isinstance(moments, Contribution) else contribution(plan, moments, index=index)
     if account is not None:
         register_run(plan, account, roster)

@@ -113,7 +113,7 @@ def _drawn(
     openings: Mapping[int, Opening],
     left_for: tuple[int, ...],
 ) -> Release:
-    """The caller has charged the release."""
+    """Draw the noise still due and build the release; the caller has charged it."""
     vector = with_central_noise(plan, without_excess(plan, total, openings), rng).lift()
     check_plausible(plan, vector)
     rare: tuple[int, ...] = ()

@@ -95,7 +95,7 @@ def required_survivors(plan: Plan) -> tuple[int, ...] | None:
 
 
 def needs_full_list(plan: Plan) -> bool:
-    """Return whether others use this sum's list: an alignment's first sum without noise, or a round."""
+    """Return whether another sum is over this sum's list: an alignment's first sum without noise, or a round."""
     return required_survivors(plan) is not None or (plan.schema.followed and plan.noise is None)
 
 
@@ -151,7 +151,7 @@ def panel_argument(plan: Plan, panel: secagg.Panel | None, roster: secagg.Roster
 
 
 def _panel() -> type:
-    """Imported only here, because plans without a panel do not need it."""
+    """Return the class of panels, for a plan that names none."""
     from privstats.secagg import Panel
 
     return Panel

@@ -31,7 +31,7 @@ class Shape:
 
     Attributes:
         columns, bits: J, the number of blocks, and f; a row is at most 2**f steps long.
-        signs, ramp: minimum number of sign entries, and whether blocks have a ramp.
+        signs, ramp: minimum sign entries of a numeric block, and whether it has a ramp.
     """
 
     columns: int
@@ -42,7 +42,7 @@ class Shape:
 
 @dataclass(frozen=True, eq=False)
 class Block:
-    """One column's cells: edges, integer entries per cell (the gap last), and names."""
+    """One column's cells: edges, integer entries per cell (the gap last), entries' names, and a sign's size."""
 
     edges: NDArray[np.float64]
     table: NDArray[np.int64]

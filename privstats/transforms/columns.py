@@ -136,7 +136,7 @@ _KINDS: Mapping[str, type[Column]] = {kind.kind: kind for kind in (Numeric, Date
 def table_of(column: Column) -> dict[str, Any]:
     """Return a plain table for a plan file, without defaults."""
     usual = {field.name: field.default for field in fields(column)}
-    values = {name: getattr(column, name) for name in usual if name not in ("other", "missing")}  # of Cells: always
+    values = {name: getattr(column, name) for name in usual if name not in ("other", "missing")}  # Cells sets both
     stated = {name: value for name, value in values.items() if value != usual[name]}
     return {"kind": column.kind, **{name: list(v) if isinstance(v, tuple) else v for name, v in stated.items()}}
 

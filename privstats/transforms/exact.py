@@ -136,7 +136,7 @@ class RowNorms:
 
     Attributes:
         rows, exponents: the input times 2**exponents; largest entries are about 2**limb_bits(d).
-        norms, error: Euclidean norms of ``rows``, and their absolute error bound.
+        norms, error: Euclidean norms of ``rows``, and a bound on their absolute error (:func:`row_norms`).
     """
 
     rows: Any
@@ -174,8 +174,8 @@ def unscaled(values: Any, exponents: Any) -> Any:
 def row_norms(rows: Rows, columns: int | None = None) -> RowNorms:
     """Return Euclidean norms of rows, to about 11 digits and independent of the order of summation.
 
-    ``columns`` is the full width of rows that omit zeros. Entries are split as hi + lo 2**-b with an error below
-    2**-(b+1).
+    ``columns`` is the full width d of rows that omit zeros. Entries are split as hi + lo 2**-b with an error of at most
+    2**-(b+1), which moves a norm by at most sqrt(d) 2**-(b+1); the products are exact, and the rest rounds.
     """
     xp = arrays_of(rows)
     columns = int(rows.shape[1]) if columns is None else columns  # a tensor while torch.jit traces

@@ -21,7 +21,7 @@ _MOST_LEVELS = 16
 
 @dataclass(frozen=True)
 class Levels(Transform):
-    """Columns and outcomes of declared texts; of two, the first counts as 0 and the second as 1.
+    """Columns and outcomes of declared texts. The first of two texts counts as 0, the second as 1.
 
     Values are compared as in :class:`~privstats.Categories`, case-sensitive. Any other value, even 0 or 1, excludes the
     record (``measure(..., unreadable="leave out")``). Numbers pass unchanged.
@@ -95,7 +95,7 @@ class Levels(Transform):
         return outputs - self.further
 
     def named(self, names: tuple[str, ...]) -> tuple[str, ...]:
-        """Return output names, such as ``"smoking: former"`` for one of several texts."""
+        """Return output names, such as ``"smoking: former"`` for a text of a spread column."""
         first, further = list(names), []
         for place, column in zip(self.spread, self.several, strict=True):
             first[place], *behind = (f"{column.name}: {value}" for value in column.values[1:])

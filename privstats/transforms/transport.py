@@ -1,6 +1,6 @@
 """Transport to a common Gaussian (SLOT-Align), the one transform that differs between parties.
 
-A client's copy holds its start outside its fields, so that it equals the plan's.
+A client's copy stores its own map outside the fields, so that it equals the plan's transform.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Transport(Transform):
     Guarantee:
         The map is fitted on the client's records (``local``), so one record moves the features of all. No useful bound
         is known for that: a plan that promises a record refuses it. A promise for a client holds, because rows are
-        clipped behind the map.
+        clipped after the map.
 
     Args:
         features: d, in and out.

@@ -25,7 +25,7 @@ Whole = NDArray[np.float64]
 def in_steps(
     schema: EffectSchema, population: Population, influence: NDArray[np.float64], line: Values
 ) -> tuple[Whole, NDArray[np.bool_]]:
-    """Return (t, s) in integer steps, ``(n, 2)``, and which records keep the bound; others count as dropped."""
+    """Return (t, 1 - t^2) in integer steps, ``(n, 2)``, and which records keep the bound; others are dropped."""
     most = schema.unit(line) / schema.half
     steps, square = float(schema.steps), float(schema.steps) ** 2
     share = (influence - schema.guess(line) * population.weight) / most

@@ -45,7 +45,7 @@ def tolerance(parameters: Parameters, *, whole: bool = False) -> int:
     A dispute is between an owner and a holder that could not use the owner's shares; one of them is lying. A client
     with more disputes than there are liars is lying. The maximum is max(1, colluders) in the complete graph, else half
     of a neighbourhood's spare shares, at least 1. In version 4 it is what a random graph's bounds allow for, and 0
-    where clients sign only a ``whole`` list.
+    with ``whole``: clients then sign no list that names a client they dispute with.
     """
     if whole and parameters.hybrid:
         return 0
@@ -122,7 +122,7 @@ def _too_disputed(
 
 
 def _starved(client: int, disputes: Mapping[int, set[int]], failed: Failed, graph: Graph) -> bool:
-    """Version 4 disputes also reduce the clients to mask with."""
+    """Return whether disputes leave too few good holders or, in version 4, too few clients to mask with."""
     holders, accusing = _holders(client, disputes, failed, graph)
     quorum, partners = graph.parameters.quorum, len(holders) - len(disputes[client])
     alone = graph.parameters.hybrid and partners < quorum <= len(holders)

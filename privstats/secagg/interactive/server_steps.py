@@ -74,7 +74,7 @@ class ServerSteps(Exclusive):
 
     @abstractmethod
     def _opened(self, sender: int, data: memoryview, kind: type[Any]) -> memoryview:
-        """A refusal here proves nothing against the sender."""
+        """Return an answer's opened bytes; a refusal here proves nothing against the sender."""
 
     @abstractmethod
     def _read(self, sender: int, data: memoryview, kind: type[Any]) -> Any:
@@ -147,13 +147,13 @@ class ServerSteps(Exclusive):
         return Opening(self.parameters.levels[opened], layer_seeds(value, opened))
 
     def _opened_layers(self, client: int) -> int:
-        """A client counts only survivors with usable shares."""
+        """Return how many layers a client opens; it counts only survivors with usable shares."""
         proven = self._state.survivors.difference(self._unproven.get(client, ()))
         return opened_layers(self.parameters.levels, len(proven))
 
     @property
     def _unproven(self) -> Failed:
-        """Version 4 counts both sides of a dispute as unproven."""
+        """Clients that proved nothing to each client; version 4 counts both sides of a dispute."""
         return both_sides(self._state.failed) if self.parameters.hybrid else self._state.failed
 
     @property

@@ -23,6 +23,7 @@ from privstats.secagg.upload.parameters import UploadParameters
 from privstats.secagg.upload.state import STEPS, LeaderState, Part, StepName
 from privstats.secagg.wire import SIGNATURE_BYTES, Refusal
 
+# Its client, or any one member of the panel, lies; no party can decide which.
 BAD_PROOF = "bad_proof"
 """The fault of a report whose proof fails: its client's, or that of any one member, which no party can tell."""
 
@@ -198,7 +199,7 @@ class LeaderSteps(Exclusive):
         return following
 
     def _gives_up(self, sender: int, view: memoryview) -> bool:
-        """Clients of a failed run need every helper's ``Abandoned``, even a late one."""
+        """Return whether this is a helper's ``Abandoned`` after a failed run: clients need even a late one."""
         of_a_helper = sender >= self.parameters.clients and messages.is_kind(view, messages.Abandoned)
         return of_a_helper and self._state.step == "failed"
 

@@ -176,6 +176,7 @@ def secret_of(root: bytes | bytearray, context: bytes, sender: int, vector: Ring
 
 
 def _cut(vector: RingVector) -> Iterator[memoryview]:
+    """Yield each lane's bytes without the bits above its width."""
     for lane, (_, bits) in zip(vector.lanes, vector.ring.segments, strict=True):
         fills_lane = bits == 8 * lane.itemsize
         reduced = lane if fills_lane else lane & lane.dtype.type((1 << bits) - 1)
@@ -219,7 +220,7 @@ class _Masker:
         np.copyto(entries, lane)
         self._masks.apply(entries, tile.lane, tile.number)
         if tile.bits == 8 * lane.itemsize and lane.dtype == lane.dtype.newbyteorder("<"):
-            return self._entries[: lane.nbytes].data  # it is packed as it lies
+            return self._entries[: lane.nbytes].data  # these bytes are the wire form already
         packed = self._packed[: packed_bytes(tile.size, tile.bits)]
         pack_into(entries, tile.bits, packed)
         return packed.data

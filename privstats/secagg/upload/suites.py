@@ -38,7 +38,7 @@ class Suite:
         redrawn: sealing is randomised, so no report can be made twice.
         private_of, public_of: private key and box key from 32 secret bytes.
         check: raises ``ValueError`` for an unusable box key.
-        body_key: what a body begins with, its sealing key, and what boxes hold before the helpers' pieces.
+        body_key: returns a body's first bytes, its sealing key, and the contents of boxes before the helpers'.
         seal: seals content for a place's box key.
         open_box: opens a box, or raises ``UnopenedError``.
         opening: returns what opens this body alone, or raises ``UnopenedError``.
@@ -75,7 +75,7 @@ class Suite:
 
 
 def _alone(key: bytes) -> Schedule:
-    """A key with a secret of this run, sender and vector alone seals one body, ever."""
+    """Return the schedule, with nonce 0, of a key for one run, sender and vector: it seals one body, ever."""
     return Schedule(key, bytes(hpke.NONCE_BYTES))
 
 
