@@ -59,7 +59,7 @@ def clip_vector(schema: Schema, vector: NDArray[np.int64], weights: Mapping[str,
 
     Guarantee:
         For any records of a client, sum_s w_s ||V_s||^2 <= norm^2 holds exactly. Adding or removing a client moves the
-        sum by at most ``norm`` in the weighted norm. This holds for the clip alone.
+        sum by at most ``norm`` in the weighted norm.
 
     Example:
         >>> schema, weights = ps.ClassSchema(2, 2, "NA", clip_norm=1.0), {"N": 1.0, "A": 1.0}

@@ -244,7 +244,7 @@ def values_of(values: Any) -> Any:
 
 
 def _numbers(plain: Any, kinds: set[type]) -> NDArray[np.float64] | None:
-    """The values' readings, where all are numbers or None, or all plain decimals or empty texts."""
+    """Return the readings if all values are numbers or None, or all plain decimals or empty texts."""
     try:
         if kinds <= _PLAIN - {str, bytes}:
             with np.errstate(over="ignore"):

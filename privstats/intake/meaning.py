@@ -167,7 +167,7 @@ def _of_end(text: str) -> str:
 
 
 def _of_time(value: Any) -> str:
-    """Numpy returns an integer beyond the year 9999."""
+    """Return a time's text; beyond 9999 numpy returns an integer."""
     if isinstance(value, timedelta):
         return f"{value // timedelta(microseconds=1)} us"
     if not isinstance(value, datetime):

@@ -179,7 +179,7 @@ def _opened(path: Path) -> Any:
 
 
 def _files(path: Path) -> list[_ParquetFile]:
-    """Hidden files are excluded; others are in the order of their names."""
+    """Open all files but hidden ones, in the order of names."""
     if path.is_file():
         return [_ParquetFile.of(path, {})]
     places = sorted(each.relative_to(path) for each in path.rglob("*") if each.is_file())

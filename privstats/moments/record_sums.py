@@ -157,7 +157,7 @@ class ClassSums:
         into += self._by_class(rows, labels)
 
     def _add_powers(self, power: int, rows: Rows, labels: NDArray[np.intp], into: NDArray[np.float64]) -> None:
-        """Repeated products are exact up to 2**53; ``pow`` guarantees that on no platform."""
+        """Add powers by repeated products, exact up to 2**53; ``pow`` guarantees exactness on no platform."""
         raised = rows.copy()
         entries, factors = (each.data if isinstance(each, csr_array) else each for each in (raised, rows))
         for _ in range(power - 1):

@@ -41,7 +41,7 @@ class Statistic:
         axes: axes of a block, with lengths in ``sizes``.
         powers: degrees in the feature and target vectors' entries.
         symmetric: only diagonal and strict upper triangle are sent.
-        share: default part of the plan's mu^2 (``dp.default_shares``); None: an equal part of the remainder.
+        share: default part of mu^2 (``dp.default_shares``); None: an equal part of the remainder.
         implied_by: letter of a statistic that determines this one, which is then unsent.
         meaning: phrase for data owners, specific to the table.
         divided: exact sums are quotients, so they are stored in wire steps, not grid steps.

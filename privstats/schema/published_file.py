@@ -123,7 +123,7 @@ def _opened(content: Content) -> _Opened:
 
 
 def _opened_1(content: Content) -> _Opened:
-    """Version 1: every entry in 8 bytes."""
+    """Read version 1: every entry in 8 bytes."""
     manifest = msgspec.json.decode(content.manifest, type=_ManifestOf1)
     _require_named(manifest.exponents, content)
     return manifest.after, {name: (content.tensors[name], each) for name, each in manifest.exponents.items()}

@@ -30,7 +30,7 @@ class Exclusive:
     _process: int
 
     def __new__(cls, *_: object, **__: object) -> Self:
-        """Every way of construction needs the lock."""
+        """Create the lock, in every way of construction."""
         self = super().__new__(cls)
         self._turn, self._process = threading.Lock(), os.getpid()
         return self

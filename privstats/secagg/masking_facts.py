@@ -149,7 +149,7 @@ def _of_split(parameters: UploadParameters) -> list[str]:
 
 
 def _traffic(parameters: UploadParameters) -> list[str]:
-    """Many reports' traffic and disk space are the bottleneck: docs/how_big.md."""
+    """State many reports' traffic and disk space, the bottleneck (docs/how_big.md)."""
     if parameters.clients < _MANY:
         return []
     proof_bytes = 0 if parameters.claim is None else 64 + 32 * parameters.helpers

@@ -105,7 +105,7 @@ def exchange(scalar: int, public: bytes) -> bytes:
 
 
 def fits(scalar: int, public: bytes) -> bool:
-    """Return whether ``public`` is the X25519 key of ``scalar``, up to sign and low-order parts, which are ignored."""
+    """Return whether ``public`` is the X25519 key of ``scalar``, up to sign and low-order parts."""
     if not scalar % ORDER:
         return False
     point = exchange(scalar, _BASE)

@@ -35,7 +35,7 @@ def public_of(seed: bytes | bytearray) -> bytes:
 
 
 def _halves(seed: bytes | bytearray) -> tuple[MLKEM768PrivateKey, bytes]:
-    """SHAKE256 of the seed: 64 bytes for ML-KEM-768 and 32 for X25519."""
+    """Expand the seed by SHAKE256: 64 bytes for ML-KEM-768, 32 for X25519."""
     expanded = shake_256(seed).digest(kem.SEED_BYTES + 32)
     return kem.private_key(expanded[: kem.SEED_BYTES]), expanded[kem.SEED_BYTES :]
 

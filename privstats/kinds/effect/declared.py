@@ -82,7 +82,7 @@ def _shared_range(outcome: Any) -> tuple[Any, tuple[str, ...] | None]:
 
 
 def _range_of(declared: Any, field: str) -> tuple[float, float]:
-    """More than two texts have range -1 to 1, which leaves 0/1 columns unscaled."""
+    """Return a declared range; -1 to 1 leaves the 0/1 columns of several texts unscaled."""
     if _is_worded(declared):
         return (0.0, 1.0) if len(declared) == 2 else (-1.0, 1.0)
     return checked_range(declared, field)

@@ -269,7 +269,7 @@ class EffectSchema(Schema):
         return f"{self.columns}, {arm}, and {goal}" + f"; apart by {apart}" * bool(apart)
 
     def scale_of(self, statistic: str) -> float:
-        """Steps per 1: 2**f."""
+        """Return steps per 1: 2**f."""
         return by_letter(self.sent, statistic)[0].scale(1.0, float(self.steps))
 
     @property

@@ -268,7 +268,7 @@ class Client(Uploader):
         return answer
 
     def _saved(self) -> tuple[str, bytes]:
-        """A client that sent its unmask message must not be resumed."""
+        """Return role and place; a finished client must not be resumed."""
         if self._state.step in ENDS:
             raise LocalProtocolError(f"this client is {self._state.step}: {_ONE_SESSION}")
         self._state.faults = [(int(fault.peer), fault.step, fault.code) for fault in self._faults]
@@ -360,7 +360,7 @@ class Client(Uploader):
         return kind(state.session, self.index, state.reply_to, failed, *links, *commitment)  # type: ignore[no-any-return]
 
     def _keep_shares(self, owner: int, place: int, message: messages.Deliver) -> None:
-        """An invalid box costs only the owner's shares; its culprit cannot be proved."""
+        """Store one owner's shares, unless its box is invalid; no culprit can be proved."""
         state, me = self._state, self.index
         try:
             box, secrets = part(message.boxes, place, messages.box_bytes(self.parameters)), cast("Any", self._secrets())
@@ -411,7 +411,7 @@ class Client(Uploader):
         return messages.Agree(state.session, self.index, state.reply_to, signature)
 
     def _unmask(self, message: messages.Agreement) -> messages.Unmask:
-        """Only this method sends shares; the signed list alone decides which of each owner."""
+        """Send one share per owner: the signed list alone decides which. No other method sends shares."""
         state, half = self._state, messages.SECRET_BYTES
         checks.check_agreement(message, self._graph, self.index, state)
         # As before: a signature of Ed25519 has no nonce.

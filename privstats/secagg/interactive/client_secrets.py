@@ -197,7 +197,7 @@ class Channel:
             raise Refusal("bad_tag") from None
 
     def _synthetic(self, message: bytearray | memoryview) -> bool:
-        """The nonce is a hash of the content, because a repeated version 4 ``Share`` has different boxes."""
+        """Return whether the nonce hashes the content: a repeated version 4 ``Share`` has different boxes."""
         return self._hybrid and type_of(message) == _SHARE
 
     def _key(self, kind: int) -> AESGCM:

@@ -211,7 +211,7 @@ class Server(ServerSteps):
         return here.intersection(self._receivers(holder))
 
     def _weights(self) -> list[int]:
-        """Weights that test the responses' degree, derived from a secret, so unpredictable."""
+        """Return weights that test the responses' degree; a secret makes them unpredictable."""
         if not self._weights_cache:
             self._weights_cache = self._drawn_weights("degree", 0)
         return self._weights_cache

@@ -191,7 +191,7 @@ class Client(Uploader):
         give_back(self._on_upload, uploaded)
 
     def _saved(self) -> tuple[str, bytes]:
-        """The state holds root and vector before the report, then the report alone."""
+        """Return role and place; the state holds root and vector, or the report."""
         if self._state.step == "failed":
             raise LocalProtocolError("this client was discarded: there is nothing to save")
         return _bound_to(self.parameters, self.index, self._roster)

@@ -144,7 +144,7 @@ class DeferredSums(LeaderSteps):
         self._sum_here(number)
 
     def _sum_here(self, number: int) -> None:
-        """An error before the addition leaves the total unchanged."""
+        """Add a waiting part's sum; an earlier error leaves the total unchanged."""
         part, total = self._waiting(number), self._scheme.zeros()
         remaining, size = iter(part.heads), max(1, _ADDED_BYTES // self.parameters.upload_bytes)
         while some := [memoryview(self._body(part, sender)) for sender in islice(remaining, size)]:

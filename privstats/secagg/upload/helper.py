@@ -220,7 +220,7 @@ class Helper(Exclusive):
         self._guarded(self._accepted, view)
 
     def _check_size(self, view: memoryview) -> None:
-        """Unproven, because the signature was not read."""
+        """Refuse oversize, unproven: the signature was not read."""
         try:
             wire.check_size(view, messages.largest_request(self.parameters))
         except Refusal as refusal:
@@ -231,7 +231,7 @@ class Helper(Exclusive):
             raise Refusal("session_over", f"this helper is {self._step}, and its box key is gone", proven=False)
 
     def _guarded(self, act: Callable[[memoryview], _T], view: memoryview) -> _T:
-        """An interruption ends this helper."""
+        """Run ``act``; an interruption ends this helper."""
         try:
             return act(view)
         except Refusal:
@@ -293,7 +293,7 @@ class Helper(Exclusive):
         return messages.encode(messages.ProvedChecked(self._context, message.part, bitmap, answers, signature))
 
     def _answers(self, scheme: ProvingScheme, message: messages.ProvedBatch, bitmap: bytes) -> Iterator[bytes]:
-        """Each proof is answered from one batch only: one rho per report, ever."""
+        """Answer each accepted proof, from one batch only: one rho per report, ever."""
         entries = checks.entries_of(message, self.parameters)
         for place in sorted(wire.members(bitmap, len(entries))):
             entry = entries[place]

@@ -275,7 +275,7 @@ class Leader(DeferredSums):
         return leader
 
     def _forget_key(self) -> None:
-        """After the last part a stolen machine can open no recorded report."""
+        """Wipe the box key: a stolen machine then opens no recorded report."""
         self._state.private[:] = bytes(len(self._state.private))
         self._private = self.parameters.suite.private_of(bytes(32))
         self._spare.clear()

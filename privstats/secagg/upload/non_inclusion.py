@@ -121,7 +121,7 @@ def _abandoned(view: memoryview, place: int, run: _Run) -> dict[int, bytes]:
 
 
 def _listed(view: memoryview, place: int, run: _Run) -> dict[int, bytes]:
-    """A helper that gave no answer has an empty list."""
+    """Return a helper's one answered list; empty without an answer."""
     if not messages.is_kind(view, messages.Listed):
         return _abandoned(view, place, run)
     message = messages.decode(view, messages.Listed, run.parameters, run.context)
