@@ -321,6 +321,7 @@ def _bound(schema: Schema, privacy: Privacy, statistic: str, share: float) -> fl
     return mu if clip is None else min(mu, record * clip / math.sqrt(share))
 
 
+# The least noise on the grid, and its proof: docs/privacy.md, Safe grid and Distributed.
 def _check_grid(noise: Noise, segment: Segment) -> None:
     total, share = noise.grid_sigma(segment), min(noise.layered_sigmas(segment))
     if noise.share_sigma(segment) > MAX_SIGMA:

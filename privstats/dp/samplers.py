@@ -317,6 +317,7 @@ def _boundary(k: int, sigma: float) -> Fraction:
     return Fraction((2 * k + 1) * denominator, 2 * numerator)
 
 
+# Propose all samples tile by tile, then decide the doubtful ones with more bits of their own substreams.
 def _draw(law: _Law, size: int, rng: Generator) -> Integers:
     rng = checked(rng, allow_reproducible=True)
     if isinstance(size, bool) or not isinstance(size, int | np.integer) or size < 0:

@@ -316,6 +316,7 @@ def count_terms_of_readable(schema: CountSchema, X: Any, y: Any, *_: Any) -> tup
 _Part: TypeAlias = "tuple[_Read, NDArray[np.bool_], LeftOut]"
 
 
+# Read every part of the table: its included records' cells, which records these are, and the excluded ones.
 def _all(schema: CountSchema, X: Any, y: Any, *, readable: bool) -> Iterator[_Part]:
     for part in _parts(schema, X, y):
         columns = _columns(schema, *part)

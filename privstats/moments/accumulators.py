@@ -116,6 +116,7 @@ class SparseAccumulator:
 
 @dataclass(frozen=True)
 class _Kind:
+    # Build the sums; allocate targets for rows; return targets as integers, and how many were clipped.
     sums: Callable[[Any], Any]
     empty: Callable[[Any, int], NDArray[Any]]
     whole: Callable[[Any, NDArray[Any]], tuple[NDArray[Any], int]]

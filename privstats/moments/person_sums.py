@@ -131,6 +131,8 @@ class PersonSums:
             part.add(self._sums[part.letter].partial.reshape(blocks, -1), cut)
 
 
+# Entries in memory for one person with this number of rows: the rows where products are formed from them later, else
+# one sum for each block that the rows can be in.
 def _held(row: Statistic, sizes: Mapping[str, int], rows: int) -> int:
     block, apart = row.block(sizes), rows if row.blocks(sizes) > 1 else 1
     return rows * block[0] if row.symmetric and rows < block[0] else apart * math.prod(block)
@@ -155,6 +157,7 @@ class _Part:
 
     @property
     def roundings(self) -> int:
+        # Bound on the float64 roundings behind one squared length, each of relative size 2**-53.
         blocks = 1 if self.owner is None else int(np.bincount(self.owner).max(initial=0))
         lines = self.sums.shape[1] if self.formed or self.sums.ndim > 2 else 1
         return lines + (lines if self.formed else self.sums.shape[-1]) + blocks
@@ -254,6 +257,7 @@ def _parts(rows_of: Mapping[str, Statistic], term: Term, persons: int, rows: int
             yield replace(part, owner=owner[first], block=blocks[first])
 
 
+# Persons, or their blocks, that all have this number of rows.
 def _alike(letter: str, product: Product, several: int, rows: int, times: int) -> _Part:
     left, right = product
     shaped = left.reshape(several, rows, -1)

@@ -64,7 +64,7 @@ class PersonMoments(Moments):
 
     Attributes:
         arrays: by letter, blocks first, in wire steps.
-        clip: the rule that bounded each person, ``plan.person_clip``.
+        clip: ``plan.person_clip``.
         records, counted: rows in the sums, and the number toward a plan's limits. The latter counts a person with more
             than ``clip.records`` rows as at most ``clip.most_records``, so one person changes it by at most a public
             number. None: ``records``. Private and never sent, as are all fields below.

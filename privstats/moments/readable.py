@@ -164,6 +164,7 @@ class _Readable:
         for rows, rest in pairs(X) if y is None else ((X, y),):
             yield from self._windows(_rows(self._schema, rows), _rest(self._schema, rest))
 
+    # Yield readable records, window by window; all at once where every entry is certainly readable.
     def _windows(self, rows: Any, rest: Any) -> Iterator[tuple[NDArray[Any], NDArray[Any]]]:
         if not rest.shape or rows.shape[0] != rest.shape[0]:
             raise DataError(f"X has {rows.shape[0]} rows and y has shape {tuple(rest.shape)}; give one for each row")

@@ -67,7 +67,7 @@ def admitted(checked: Collection[int], failed: Failed, graph: Graph, *, whole: b
     is removed; t suffice with one liar, or if min_survivors is at least t and the tolerance together. Then, if more
     than t continue, t of them can use the shares of every disputed client that continues; if exactly t do, an owner has
     only t-1 others. If t + 3 and min_survivors + 2 have checked, and one liar and one other vanish later, the remaining
-    ones suffice for the sum.
+    ones suffice for the sum (docs/protocol.md, Dealings).
     """
     here = set(checked)
     disputes = {client: set[int]() for client in here}

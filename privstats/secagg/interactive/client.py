@@ -54,9 +54,9 @@ class Client(Uploader):
     Raises:
         LocalProtocolError: arguments do not fit the parameters, or a graph that is not complete has no numbered roster.
 
-    Guarantee: a server together with at most ``colluders`` clients learns from this client's messages nothing but sums
-    over at least ``min_survivors`` clients, even if the server deviates; ``docs/protocol.md`` states the assumption for
-    sparse graphs.
+    Guarantee: a server together with at most ``colluders`` clients learns from this client's messages nothing but one
+    sum over at least ``min_survivors`` clients, even if the server deviates (docs/theorems.md, 2 and 7; on random
+    graphs for one list, 3 and 8).
 
     Example:
         >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)
@@ -331,6 +331,7 @@ class Client(Uploader):
         state.session, state.server_key, state.context = message.session, message.server_key, context
         return state.advert
 
+    # Fix the transcript, deal both keys to all neighbours, and seal a box for each that advertised.
     def _share(self, message: messages.Adverts | messages.HybridAdverts) -> messages.Share:
         state, graph, me = self._state, self._graph, self.index
         checks.check_adverts(message, graph, me, state)
@@ -377,6 +378,7 @@ class Client(Uploader):
             return
         state.held[owner] = shares
 
+    # Mask the vector toward every dealer that shares a secret, and with the self-mask.
     def _mask(self, message: messages.Dealers) -> messages.Mask:
         state, secrets, me = self._state, self._secrets(), self.index
         checks.check_dealers(message.dealers, self._graph, me, state)

@@ -275,6 +275,7 @@ ServerMessage: TypeAlias = (
 Wire: TypeAlias = ClientMessage | ServerMessage
 
 
+# Each type's largest size on the wire: every field at its longest, in msgpack's encoding.
 def _limits(parameters: Parameters) -> dict[type[msgspec.Struct], int]:
     k, n = parameters.neighbours, parameters.clients
     index, neighbours = _index(n - 1), _array(k) + k * _index(n - 1)

@@ -300,6 +300,7 @@ class Helper(Exclusive):
             signed = entry.sender, entry.commits, entry.parts
             yield scheme.helped(self._piece(entry.sender), *signed, message.rho).astype("<u8").tobytes()
 
+    # The one answer: after the list is checked, streams and any noise are summed, and every key is destroyed.
     def _reveal(self, view: memoryview) -> bytes:
         message = messages.decode(view, messages.Survivors, self.parameters, self._context)
         statement = statements.survivors_statement(self._context, message.roll, message.bitmap)

@@ -304,6 +304,7 @@ class LeaderSteps(Exclusive):
         if self._state.step in ENDS:
             raise LocalProtocolError(f"the run is {self._state.step}: make a new leader, and new offers, for a new one")
 
+    # Forget all but public facts of the end, and the statements that clients may still request.
     def _end(self, end: StepName) -> None:
         self._forget_key()
         old = self._state

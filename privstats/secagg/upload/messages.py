@@ -242,6 +242,7 @@ def proof_bytes(parameters: UploadParameters) -> int:
     return HASH_BYTES * (len(parameters.boxed) - 1).bit_length()
 
 
+# Each type's largest size on the wire: every field at its longest, in msgpack's encoding.
 def _limits(parameters: UploadParameters) -> dict[type[Struct], int]:
     n, h, size = parameters.clients, parameters.helpers, parameters.ring.wire_bytes
     sender, part, count = _index(n - 1), _index(n - 1), min(n, parameters.most_in_part)
