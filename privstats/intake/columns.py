@@ -158,7 +158,7 @@ def _of_any(values: Any) -> Readings:
 
 
 def _of_typed(values: NDArray[Any]) -> Readings:
-    """Read a numpy array, or another type's column that is stored as one, by its dtype."""
+    """Read a numpy array by its dtype."""
     return reader_of("numpy", values.dtype.name)(values)
 
 

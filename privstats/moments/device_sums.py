@@ -216,6 +216,7 @@ def gram(torch: Any, rows: Any, *, limbs: bool) -> Any:
 
 def _require_right(torch: Any, rows: Any, gram: Any) -> None:
     """Raise where X'X v is not X'(X v): entries below 2**45 sqrt(d) are exact in float64 up to 2**16 columns."""
+    # The vector is fixed, so this finds a device's faults, and not errors that an attacker builds around it.
     vector = torch.from_numpy(1 + (key_weights(rows.shape[1]) >> 40 & 1)).to(rows.device)
     expected = rows.T @ (rows @ vector.to(torch.float64))
     if not torch.equal((gram * vector).sum(dim=1), expected.to(torch.int64)):

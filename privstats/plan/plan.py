@@ -93,8 +93,9 @@ class Plan:
         stated unit and adjacency. Central: if the server adds its noise honestly. Distributed: if at least
         ``min_survivors - colluders`` honest clients survive, which masking enforces. Local: without trust in any party.
         Panel: against all other members and every reader, if one of leader and helpers is honest. On a random graph
-        masking fails with probability at most ``masking.failure``; ``budget().delta`` adds that to the promised delta.
-        ``graph="sparse"`` holds only against a server that follows the protocol.
+        masking fails with probability at most ``masking.failure``, for one list of survivors (docs/theorems.md, 3);
+        ``budget().delta`` adds that to the promised delta. ``graph="sparse"`` holds only against a server that follows
+        the protocol.
 
     Example:
         >>> schema, cohort = ps.ClassSchema(2, 2, "NA", clip_norm=1.0), ps.Cohort(3, 3, 100)

@@ -169,7 +169,7 @@ class Parameters:
 
     @property
     def failure(self) -> float:
-        """Bound on the probability, over the random graph, that masking reveals more than the sum.
+        """Bound on the probability, over the random graph, that masking over one list reveals more than the sum.
 
         The union of connectivity, privacy and, if :attr:`server_may_lie`, a lying server; 0 where complete. Liveness is
         excluded: a session without a sum reveals no client.
