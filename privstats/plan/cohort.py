@@ -177,8 +177,8 @@ def check_plausible(plan: Plan, vector: NDArray[np.int64]) -> None:
     Guarantee:
         Post-processing of the noisy sum: refusing costs no privacy beyond the charged release. A cohort of at most
         ``max_records`` records is refused with probability below 2**-39: every entry stays within its bound except with
-        ``WRAP_PROBABILITY`` over all entries, and the counts' sum fails like one entry more. It cannot validate a
-        client's masked input.
+        ``WRAP_PROBABILITY`` over all entries, and the counts' sum fails no more often than one further entry. It
+        cannot validate a client's masked input.
 
     Raises:
         AggregationError: ``too-many-records`` or ``implausible``.
