@@ -215,11 +215,60 @@ def inference_causes() -> Cells:
     return [head, *lines]
 
 
+def inference_strata() -> Cells:
+    """benchmarks/inference/numbers.md: ratios with a baseline for each stratum."""
+    head = ["records", "epsilon", "releases", "told", "told and missed", "worst", "95 % of it", "half width"]
+    lines = []
+    for _, rows in titled("inference.hazards", "two strata"):
+        for row in rows:
+            about = [f"{row['records']:,}", _epsilon(row), f"{row['runs']:,}", _percent(row["told"]), _missed(row)]
+            about += [_percent(row["worst parameter"]), _ends_of(row), _half_width(row)]
+            lines.append([*about, *(_percent(row[name]) for name in ("check told", "proportionality rejects"))])
+    return [[*head, "check told", "proportionality rejects"], *lines]
+
+
+def inference_columns() -> Cells:
+    """benchmarks/inference/numbers.md: how often each column's proportionality is rejected at .05."""
+    start = "each column's proportionality, "
+    head = ["world", "records", "epsilon", "releases", "told", "arm rejected", "age rejected", "95 % of it"]
+    lines, before = [], ""
+    for title, rows in titled("inference.hazards", start):
+        world = title.partition(":")[0]
+        for row in rows:
+            about = [world if world != before else "", f"{row['records']:,}", _epsilon(row), f"{row['runs']:,}"]
+            shares = (_percent(row[name]) for name in ("told", "arm rejected", "age rejected"))
+            lines.append([*about, *shares, _ends_of(row)])
+            before = world
+    return [head, *lines]
+
+
+def inference_repeated() -> Cells:
+    """benchmarks/inference/numbers.md: cells that missed often, on other records."""
+    head = [
+        "cell",
+        "worst of its first runs",
+        "parameter",
+        "releases",
+        "told",
+        "missed",
+        "95 % of it",
+        "above the truth",
+    ]
+    lines = []
+    for title, rows in titled("inference.repeated"):
+        for place, row in enumerate(rows):
+            first = f"{_percent(row['first missed'])} of {row['first runs']}"
+            about = [title, first] if not place else ["", ""]
+            about += [row["parameter"], f"{row['runs']:,}", _percent(row["told"]), _percent(row["missed"])]
+            lines.append([*about, _ends_of(row), _percent(row["above"])])
+    return [head, *lines]
+
+
 def inference_stretched() -> Cells:
     """benchmarks/inference/numbers.md: printed assumptions at their edge, and the worst parameter of each world."""
     head = ["table", "assumed", "world", "records", "epsilon", "told", "told and missed", "worst", "95 % of it"]
     lines = []
-    for title, rows in titled("inference.stretched"):
+    for title, rows in sorted(titled("inference.stretched"), key=lambda each: each[0] == "beyond the edge"):
         for place, row in enumerate(rows):
             about = [title if not place else "", row["assumed"], row["world"], f"{row['records']:,}", _epsilon(row)]
             found = [_percent(row["told"]), _missed(row), _percent(row["worst parameter"]), _ends_of(row)]
@@ -391,6 +440,7 @@ TABLES: Tables = {
     "inference_adjusted_arms": Table("inference.by_arm", "adjusted means by arm", _ADJUSTED),
     "inference_balance": Table("inference.by_arm", "balance", _BALANCE),
     **by_name(inference_leaving, inference_causes, inference_stretched, inference_risks),
+    **by_name(inference_strata, inference_columns, inference_repeated),
     **by_name(inference_standardised, inference_hazards, inference_proportionality, inference_cox),
 }
 """By the name in the page's marker: regressions, survival, cells, peers, other readers, real columns."""

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 import privstats as ps
-from benchmarks.inference.coverings import Answer, Array, plan_of, promise, ran
+from benchmarks.inference.coverings import Answer, Array, Way, plan_of, promise, ran
 from benchmarks.inference.coverings import tallied as told_and_missed
 from benchmarks.inference.runs import add_options, others_of
 from benchmarks.measuring import Row, Tables, command
@@ -51,6 +51,7 @@ LEVELS = {"0/1": 0.3, "rare": 0.04, "measured": 12.0}
 AGES = ((4_000, 1.0, 12.0, 3.0), (4_000, 1.0, 9.0, 0.0), (4_000, 1.0, 7.0, 0.0), (2_000, 2.0, 12.0, 3.0))
 BINS = ps.Bins("t", tuple(range(0, END + 2 * WIDTH, WIDTH)))
 ARM = ps.Categories("arm", (0, 1))
+ARM_NUMBERS = ("treated", "others", "difference", "ratio")
 
 
 def tables(options: argparse.Namespace) -> Tables:
@@ -89,6 +90,13 @@ def risks(records: int, epsilon: float, hazards: tuple[float, float], runs: int)
 
 def incidence(records: int, epsilon: float, runs: int) -> Row:
     """Incidence of two causes in two arms, by month: of the one that is missed most often."""
+    worst = _missed(f"causes {records} {epsilon}", incidences(records, epsilon), runs).reshape(4, 3).max(axis=0)
+    about = {"records": records, "epsilon": epsilon, "hazards": [0.012, 0.020, OTHER_CAUSE], "runs": runs}
+    return {"what": "incidence by cause, worst of all", **about, **_by_month(worst)}
+
+
+def incidences(records: int, epsilon: float) -> Way:
+    """Return the function that draws two causes in two arms, and reads each one's incidence by month."""
     schema = ps.CountSchema((BINS, ps.Categories("e", (0, 1, 2)), ARM), (("arm", "t", "e"),))
     plan = plan_of(schema, CLIENTS, records, epsilon)
     rates = np.array([[0.012, OTHER_CAUSE], [0.020, OTHER_CAUSE]])
@@ -103,9 +111,7 @@ def incidence(records: int, epsilon: float, runs: int) -> Row:
         ends = np.concatenate([found[arm, cause][places] for arm in ("0", "1") for cause in ("1", "2")])
         return Answer.of(ends[:, 0], ends[:, 1:], truth.ravel())
 
-    worst = _missed(f"causes {records} {epsilon}", answer, runs).reshape(4, 3).max(axis=0)
-    about = {"records": records, "epsilon": epsilon, "hazards": [0.012, 0.020, OTHER_CAUSE], "runs": runs}
-    return {"what": "incidence by cause, worst of all", **about, **_by_month(worst)}
+    return answer
 
 
 def _followed(arm: Any, rates: Array, chance: np.random.Generator) -> list[tuple[dict[str, Any]]]:
@@ -120,6 +126,14 @@ def _followed(arm: Any, rates: Array, chance: np.random.Generator) -> list[tuple
 
 def measures(kind: str, level: float, ratio: float, records: int, epsilon: float, runs: int) -> Row:
     """Risk or mean of both arms, difference and ratio, of one course with ``measure="both"``."""
+    way = both_measures(kind, level, ratio, records, epsilon)
+    missed = _missed(f"measures {kind} {level} {ratio} {records} {epsilon}", way, runs)
+    about = {"outcome": kind, "of the others": level, "true ratio": ratio, "records": records, "epsilon": epsilon}
+    return {**about, "runs": runs, **dict(zip(ARM_NUMBERS, map(float, missed), strict=True))}
+
+
+def both_measures(kind: str, level: float, ratio: float, records: int, epsilon: float) -> Way:
+    """Return the function that draws a trial, and reads the numbers of both arms and the two effects."""
     outcome = (0.0, 1.0) if kind == "0/1" else (0.0, 30.0)
     ranges = dict.fromkeys("ab", (-1.0, 1.0))
     schema = ps.EffectSchema.of(ranges, treatment="arm", outcome=outcome, probability=0.5, measure="both")
@@ -135,10 +149,7 @@ def measures(kind: str, level: float, ratio: float, records: int, epsilon: float
         ends = _ends(row for row in rows if not str(row["metric"]).startswith("adjusted"))
         return Answer.of(ends[:, 0], ends[:, 1:], truth)
 
-    missed = _missed(f"measures {kind} {level} {ratio} {records} {epsilon}", answer, runs)
-    about = {"outcome": kind, "of the others": level, "true ratio": ratio, "records": records, "epsilon": epsilon}
-    names = ("treated", "others", "difference", "ratio")
-    return {**about, "runs": runs, **dict(zip(names, map(float, missed), strict=True))}
+    return answer
 
 
 def adjusted(kind: str, shape: str, probability: float, records: int, epsilon: float, runs: int) -> Row:
@@ -174,6 +185,13 @@ def adjusted(kind: str, shape: str, probability: float, records: int, epsilon: f
 
 def balance(records: int, epsilon: float, spread: float, apart: float, runs: int) -> Row:
     """The standardised difference of an age on a public range of 70 years, in a trial with a second column."""
+    name = f"balance {records} {epsilon} {spread} {apart}"
+    found = told_and_missed(name, difference_of_ages(records, epsilon, spread, apart), runs)
+    return {"records": records, "epsilon": epsilon, "spread": spread, "apart": apart, **found}
+
+
+def difference_of_ages(records: int, epsilon: float, spread: float, apart: float) -> Way:
+    """Return the function that draws a trial, and reads the standardised difference of age."""
     ranges = {"age": (20.0, 90.0), "b": (-1.0, 1.0)}
     schema = ps.EffectSchema.of(ranges, treatment="arm", outcome=(-1, 1), probability=0.5)
     course = ps.Effect.start(schema, ps.Cohort(2, 2, 2 * records), promise(epsilon))
@@ -188,11 +206,10 @@ def balance(records: int, epsilon: float, spread: float, apart: float, runs: int
         found = inf.effect(releases).balance()
         return Answer(found.difference[:1], found.low[:1], found.high[:1], np.array([truth]))
 
-    found = told_and_missed(f"balance {records} {epsilon} {spread} {apart}", answer, runs)
-    return {"records": records, "epsilon": epsilon, "spread": spread, "apart": apart, **found}
+    return answer
 
 
-def _missed(name: str, answer: Callable[[np.random.Generator, Generator], Answer], runs: int) -> Array:
+def _missed(name: str, answer: Way, runs: int) -> Array:
     """Shares of the releases whose intervals miss, by parameter."""
     hits = list[Array]()
 

@@ -10,7 +10,7 @@ import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from importlib.metadata import version
-from typing import Any, Generic, Literal, TypeVar
+from typing import Any, Generic, Literal, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +23,20 @@ from privstats.errors import ReleaseError
 from privstats.inference.inversion import Inversion
 from privstats.randomness import Generator, seeded
 
-__all__ = ["Answer", "Peer", "compared", "dealt", "ends_at", "plan_of", "promise", "ran", "tallied", "textbook"]
+__all__ = [
+    "Answer",
+    "Peer",
+    "Way",
+    "compared",
+    "dealt",
+    "ends_at",
+    "plan_of",
+    "promise",
+    "ran",
+    "seed_of",
+    "tallied",
+    "textbook",
+]
 
 W = TypeVar("W")
 Array = NDArray[np.float64]
@@ -52,7 +65,16 @@ class Answer:
         return cls(estimate, ends[:, 0], ends[:, 1], truth)
 
 
-def tallied(cell: str, answer: Callable[[np.random.Generator, Generator], Answer], runs: int) -> Row:
+Way: TypeAlias = Callable[[np.random.Generator, Generator], Answer]
+"""Draws a world from the first generator and reads it with noise from the second."""
+
+
+def seed_of(cell: str, run: int) -> int:
+    """Return the seed of one run of a cell: another for each name and run."""
+    return zlib.crc32(cell.encode()) * _STREAMS + run
+
+
+def tallied(cell: str, answer: Way, runs: int) -> Row:
     """Told, told and missed (of all parameters, and of the worst), half width and error over ``runs`` worlds.
 
     Args:
@@ -61,7 +83,7 @@ def tallied(cell: str, answer: Callable[[np.random.Generator, Generator], Answer
     """
     answers, refused = [], 0
     for run in range(runs):
-        seed = zlib.crc32(cell.encode()) * _STREAMS + run
+        seed = seed_of(cell, run)
         try:
             answers.append(answer(np.random.default_rng(seed), seeded(seed)))
         except ReleaseError:

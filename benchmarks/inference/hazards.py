@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 import privstats as ps
-from benchmarks.inference.coverings import Answer, Array, promise, ran, tallied
+from benchmarks.inference.coverings import Answer, Array, Way, promise, ran, seed_of, tallied
 from benchmarks.inference.runs import add_options, ends, others_of
 from benchmarks.measuring import Row, Rows, Tables, command
 from privstats import course as courses
@@ -125,6 +125,13 @@ def _stretched(
 
 def covered(hazard: float, rounds: int, records: int, epsilon: float, runs: int) -> Row:
     """Told, told and missed, and half width of three log ratios."""
+    name = f"hazards {hazard} {rounds} {records} {epsilon}"
+    found = tallied(name, three_ratios(hazard, rounds, records, epsilon), runs)
+    return {"records": records, "epsilon": epsilon, **found}
+
+
+def three_ratios(hazard: float, rounds: int, records: int, epsilon: float) -> Way:
+    """Return the function that draws a world of three columns and reads its log ratios."""
     course = ps.Hazard.start(
         SCHEMA, ps.Cohort(CLIENTS, CLIENTS, 2 * records), promise(epsilon), by="arm", rounds=rounds
     )
@@ -135,8 +142,7 @@ def covered(hazard: float, rounds: int, records: int, epsilon: float, runs: int)
         found = inf.hazards(courses.run(course, lambda node: ran(node.plan, parts, rng)))
         return Answer.of(found.params, found.conf_int(), RATIOS)
 
-    name = f"hazards {hazard} {rounds} {records} {epsilon}"
-    return {"records": records, "epsilon": epsilon, **tallied(name, answer, runs)}
+    return answer
 
 
 def persons(records: int, hazard: float, chance: np.random.Generator) -> dict[str, Array]:
@@ -169,14 +175,11 @@ def stretched(
 
     Arms leave at different rates, at any time of a bin, and followed ones leave beyond the last edge.
     """
-    schema = two_columns(width)
-    course = ps.Hazard.start(schema, ps.Cohort(CLIENTS, CLIENTS, 2 * records), promise(epsilon), by="arm")
+    trial = leaving_trial(leaving, shape, ratio, records, epsilon, width)
     missed, told, tests = np.zeros(2), np.zeros(2), np.zeros(2)
     for run in range(runs):
-        chance = np.random.default_rng([records, round(10 * epsilon), round(10 * ratio), width, run])
-        table = followed(records, ratio, leaving, shape, chance)
-        parts = [({name: column[k::CLIENTS] for name, column in table.items()},) for k in range(CLIENTS)]
-        found = inf.hazards(courses.run(course, lambda node, parts=parts, run=run: ran(node.plan, parts, seeded(run))))  # type: ignore[misc]
+        seeds = [records, round(10 * epsilon), round(10 * ratio), width, run]
+        found = trial(np.random.default_rng(seeds), seeded(run))
         low, high = found.conf_int().T
         told += found.reported
         missed += (low > np.array([ratio, AGE])) | (high < np.array([ratio, AGE]))
@@ -194,6 +197,21 @@ def stretched(
         "log-rank rejects": float(tests[0] / runs),
         "proportionality rejects": float(tests[1] / runs),
     }
+
+
+def leaving_trial(
+    leaving: tuple[float, float], shape: float, ratio: float, records: int, epsilon: float, width: int
+) -> Callable[[np.random.Generator, Generator], inf.HazardRatios]:
+    """Return the function that draws a trial whose arms leave at rates of their own, and reads its course."""
+    cohort = ps.Cohort(CLIENTS, CLIENTS, 2 * records)
+    course = ps.Hazard.start(two_columns(width), cohort, promise(epsilon), by="arm")
+
+    def read(chance: np.random.Generator, rng: Generator) -> inf.HazardRatios:
+        table = followed(records, ratio, leaving, shape, chance)
+        parts = [({name: column[k::CLIENTS] for name, column in table.items()},) for k in range(CLIENTS)]
+        return inf.hazards(courses.run(course, lambda node: ran(node.plan, parts, rng)))
+
+    return read
 
 
 def by_cause(records: int, epsilon: float, runs: int) -> Row:
@@ -273,7 +291,8 @@ def by_column(later: float, records: int, epsilon: float, runs: int) -> Row:
     course = ps.Hazard.start(schema, cohort, promise(epsilon), by="arm", early_bins=SPLIT // 6)
     told, rejected = np.zeros(2), np.zeros(2)
     for run in range(runs):
-        chance = np.random.default_rng([records, round(10 * epsilon), round(10 * later), run])
+        seed = seed_of(f"by column {later} {records} {epsilon}", run)
+        chance, rng = np.random.default_rng(seed), seeded(seed)
         arm, age = chance.integers(0, 2, records), chance.uniform(-1, 1, records)
         early = BASE * np.exp(0.5 * arm + AGE * age)
         late, passed = early * np.exp(later * age), chance.exponential(size=records)
@@ -283,7 +302,7 @@ def by_column(later: float, records: int, epsilon: float, runs: int) -> Row:
         )
         table = {"arm": arm, "age": age, "months": np.minimum(event, left), "died": (event <= left) * 1}
         parts = [({name: column[k::CLIENTS] for name, column in table.items()},) for k in range(CLIENTS)]
-        releases = courses.run(course, lambda node, parts=parts, run=run: ran(node.plan, parts, seeded(run)))  # type: ignore[misc]
+        releases = courses.run(course, lambda node, parts=parts, rng=rng: ran(node.plan, parts, rng))  # type: ignore[misc]
         found = inf.hazards(releases).proportionality_by_column()
         told += found.reported
         rejected += found.p_value < 0.05

@@ -21,11 +21,12 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def others_of(name: str) -> Callable[[argparse.Namespace], dict[str, Any]]:
-    """The committed tables of a benchmark that a run with ``--only`` leaves as they are."""
+    """The committed tables of a benchmark that a run with ``--only`` or ``--more`` leaves as they are."""
 
     def others(options: argparse.Namespace) -> dict[str, Any]:
         path = RESULTS / f"{name}.json"
-        saved = json.loads(path.read_text()) if options.only and path.exists() else {}
+        some = options.only or getattr(options, "more", False)
+        saved = json.loads(path.read_text()) if some and path.exists() else {}
         return {title: rows for title, rows in saved.items() if title != "machine"}
 
     return others

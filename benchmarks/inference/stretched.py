@@ -21,7 +21,7 @@ import pandas as pd
 from sklearn.metrics import roc_auc_score
 
 import privstats as ps
-from benchmarks.inference.coverings import Answer, Array, dealt, plan_of, promise, ran, tallied
+from benchmarks.inference.coverings import Answer, Array, Way, dealt, plan_of, promise, ran, tallied
 from benchmarks.inference.readers import intervals_of
 from benchmarks.inference.runs import add_options, ends, others_of
 from benchmarks.measuring import Row, Tables, command
@@ -34,7 +34,6 @@ from threat_models.audits.effect_worlds import played
 NAME = "inference.stretched"
 CLIENTS = 4
 Chance: TypeAlias = np.random.Generator
-Way: TypeAlias = Callable[[Chance, Generator], Answer]
 Worlds: TypeAlias = list[tuple[str, str, int, float, Callable[[int, float], Way]]]
 """What is assumed, how it is stretched, records, epsilon, and what makes the world and its reader."""
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from benchmarks import inference_tables, table
-from benchmarks.inference import coverings, peers_of_sites
+from benchmarks.inference import coverings, peers_of_sites, repeated
 from benchmarks.inference.coverings import Answer, Peer, compared, tallied
 from privstats.errors import ReleaseError
 from privstats.randomness import seeded
@@ -52,6 +52,22 @@ def test_all_ways_read_the_same_records_and_a_missing_package_is_said(monkeypatc
     assert row["not run"] == "statsmodels is not installed"
     monkeypatch.setattr(table, "results", lambda name: {"machine": {}, "one: two": [row]})
     assert inference_tables.inference_peers()[1][:5] == ["one", "a", "statsmodels", "no noise", row["not run"]]
+
+
+def test_further_runs_of_a_cell_add_to_those_that_are_stored():
+    """Runs in two parts are the runs at once: no world is drawn twice."""
+
+    def answer(chance, rng):
+        estimate = chance.normal(size=2)
+        return Answer(estimate, estimate - 0.5, estimate + np.array([0.5, np.inf]), np.zeros(2))
+
+    cell = repeated.Cell("a cell", ("x", "y"), lambda: answer, (0.07, 500))
+    whole = repeated.repeated(cell, 30)
+    assert repeated.repeated(cell, 17, repeated.repeated(cell, 13)) == whole
+    assert [row["told"] for row in whole] == [1, 0]
+    assert whole[0]["missed"] > whole[0]["above"] > 0
+    assert whole[0]["low end"] < whole[0]["missed"] < whole[0]["high end"]
+    assert whole[1]["missed"] == whole[1]["above"]
 
 
 def test_the_published_formulas_of_sites_find_what_the_pooled_records_say():

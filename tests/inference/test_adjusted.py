@@ -98,17 +98,20 @@ def test_both_means_differ_by_the_effect_and_lie_in_their_intervals(seed: int, e
             assert each.high - each.low > 3.9 * math.sqrt(both.noise((0.5, 0.5))) * 0.6
 
 
-def test_a_line_that_explains_outcomes_makes_the_interval_shorter_and_a_useless_one_does_not() -> None:
-    u, arm, y = people(4_000)
+@pytest.mark.parametrize("treated", [0.2, 0.5])
+def test_a_line_that_explains_outcomes_makes_the_interval_shorter_and_a_useless_one_does_not(treated: float) -> None:
+    u, arm, y = people(4_000, treated=treated)
     sums = sums_of(u, arm, y)
     fitted, flat = standardised(sums), standardised(sums)
     object.__setattr__(flat, "lines", tuple(np.array([0.0, 0.0, line[-1]]) for line in fitted.lines))
-    widths = []
-    for both in (fitted, flat):
-        for each, k in zip(adjusted_means(both, 0.5, None, None, 0.05), (arm, ~arm), strict=True):
-            widths.append((each.high - each.low) / (2 * 1.96 * y[k].std() / k.sum() ** 0.5))
-    assert max(widths[:2]) < 0.98
-    assert widths[2:] == pytest.approx([1, 1], abs=0.01)
+    for place, k in enumerate((arm, ~arm)):
+        explained = fitted.explained(place) / y[k].var()
+        widths = []
+        for both in (fitted, flat):
+            found = adjusted_means(both, 0.5, None, None, 0.05)[place]
+            widths.append((found.high - found.low) / (2 * 1.96 * y[k].std() / k.sum() ** 0.5))
+        assert widths == pytest.approx([math.sqrt(1 - (1 - k.mean()) * explained), 1], abs=0.01)
+        assert widths[0] < widths[1] - 0.008
 
 
 def test_a_course_reports_them_next_to_the_plain_risks_at_no_further_price() -> None:

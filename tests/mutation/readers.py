@@ -12,6 +12,7 @@ from scipy.special import ndtr
 
 from privstats.course.analysis import Analysis
 from privstats.inference.inversion import Inversion, quantile
+from privstats.inference.treatment_effects.adjusted import Standardisation
 from privstats.schema import ClassSchema
 from tests.mutation.mutant import Mutant, bug
 from tests.mutation.planting import member, name_in, square_of
@@ -35,6 +36,7 @@ _CELLS = "tests/inference/test_cells.py::"
 _HAZARD = "tests/hazard/test_sums.py::"
 _SCORED = "tests/heads/test_scoring.py::"
 _HEAD_SCORES = "tests/inference/test_head_scores.py::"
+_ADJUSTED = "tests/inference/test_adjusted.py::"
 
 
 def _nothing(inversion: Inversion) -> Any:
@@ -152,6 +154,31 @@ def _of_their_own(right: Any) -> Any:
 def _at_the_guess(right: Any) -> Any:
     """A ratio below whose line nothing varies."""
     return lambda **given: right(**{**given, "below": 0.0})
+
+
+_MEANS, _NOISE = vars(Standardisation)["means"], Standardisation.noise
+
+
+def _by_the_other_line(both: Standardisation) -> Any:
+    """Each arm's mean is adjusted by the line of the other arm."""
+    return _MEANS.fget(replace(both, lines=both.lines[::-1]))
+
+
+def _noise_of_outcomes_alone(both: Standardisation, weights: Any) -> float:
+    """The noise in the sums of columns, and in the lines that follow from them, is omitted."""
+    return _NOISE(replace(both, sigma_G=0.0), weights)
+
+
+def _as_if_halves(right: Any) -> Any:
+    """The sampling variance takes each arm for half of the records, whatever the plan's probability is."""
+
+    def interval(both: Standardisation, *given: Any) -> Any:
+        sums = both.sums
+        scales = [sum(sums.records) / 2 / n for n in sums.records]
+        G, h = ([scale * each for scale, each in zip(scales, of, strict=True)] for of in (sums.G, sums.h))
+        return right(replace(both, sums=replace(sums, G=tuple(G), h=tuple(h))), *given)
+
+    return interval
 
 
 READERS: dict[str, Mutant] = {
@@ -330,4 +357,16 @@ READERS: dict[str, Mutant] = {
     "arms of any trial told": bug("a trial is told whatever share of its records is treated",
         name_in("privstats.inference.treatment_effects.table", "_CHANCE", lambda right: 1e9),
         "tests/inference/test_effects.py::test_a_trial_whose_arms_its_probability_does_not_give_is_not_told"),
+    "an adjusted mean by the other arm's line": bug(
+        "the mean of an arm is adjusted by the outcome line of the other arm",
+        member(Standardisation, "means", property(_by_the_other_line)),
+        _ADJUSTED + "test_without_noise_it_is_the_g_formula_of_the_pooled_records"),
+    "adjusted means without the noise of columns": bug(
+        "the interval of an adjusted mean holds the noise of outcomes, and omits that of columns and records",
+        member(Standardisation, "noise", _noise_of_outcomes_alone),
+        _ADJUSTED + "test_its_noise_is_the_derivative_of_both_sums"),
+    "adjusted means of arms taken for halves": bug(
+        "the interval of an adjusted mean ignores which share of the records an arm has",
+        name_in("privstats.inference.treatment_effects.adjusted", "_interval", _as_if_halves),
+        _ADJUSTED + "test_a_line_that_explains_outcomes_makes_the_interval_shorter_and_a_useless_one_does_not"),
 }  # fmt: skip
