@@ -115,8 +115,8 @@ def _failures(bounds: FailureBounds, server_may_lie: bool) -> list[str]:
     }
     if all(math.isinf(value) for value in named.values()):
         return []
-    parts = (f"{name}: {_power(value)}" for name, value in named.items())
-    out = ["over the random graph, at most these probabilities of failure: " + "; ".join(parts)]
+    parts = "; ".join(f"{name}: {_power(value)}" for name, value in named.items())
+    out = [f"over the random graph, at most these probabilities of failure if all clients see one list: {parts}"]
     if not server_may_lie:
         out.append(
             'graph = "sparse" keeps the promise against a server that follows the protocol only; one that chooses who '
