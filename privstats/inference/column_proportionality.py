@@ -32,7 +32,8 @@ class ColumnProportionality:
     """Tests of "the hazard ratio is the same before and after ``split``", one per column (R's ``cox.zph``).
 
     Not rejecting is no evidence of proportionality. A rejection does not make the ratio wrong: it is then an average
-    over time.
+    over time. Each test assumes that the other columns' ratios stay. The cap on the cumulative hazard makes columns
+    dependent among the persons at risk, so one ratio that changes can make the others be rejected too.
 
     Attributes:
         names: the columns, ``(m,)``.
