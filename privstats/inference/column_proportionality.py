@@ -27,7 +27,9 @@ _NO_ROUND = "the check of proportionality reads two rounds of hazards: the last 
 class ColumnProportionality:
     """Tests of "the hazard ratio is the same before and after ``split``", one per column (R's ``cox.zph``).
 
-    Not rejecting is no evidence of proportionality; after a rejection the ratio averages over time.
+    Not rejecting is no evidence of proportionality; after a rejection the ratio averages over time. Each test assumes
+    that the other columns' ratios stay. The cap on the cumulative hazard makes columns dependent among the persons at
+    risk, so one ratio that changes can make the others be rejected too.
 
     Attributes:
         split: time between early and late.

@@ -58,8 +58,9 @@ _CHECKED = (
 )
 _CHECKED_BY_COLUMN = (
     "The check of proportionality compares each column's ratio before and after one time, and each P value is of one "
-    "test alone. Not rejecting is no evidence that hazards are proportional, and a rejection does not make the ratio "
-    "wrong: it is then an average over time."
+    "test alone. A test assumes that the other columns' ratios stay: one that changes can make others be rejected too, "
+    "above all where many persons pass a cumulative hazard of 1. Not rejecting is no evidence that hazards are "
+    "proportional, and a rejection does not make the ratio wrong: it is then an average over time."
 )
 
 
