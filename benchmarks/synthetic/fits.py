@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 import privstats as ps
 from benchmarks.measuring import Row, Tables, child, command
 from benchmarks.synthetic.rows import DATA, MBI, Coded, coded_table, course_of
+from privstats.contrib.synthetic.junction_tree import JunctionTree
 from privstats.contrib.synthetic.model import Measurement, fitted
 from privstats.intake.columns import read
 from privstats.moments.cells import cells_in
@@ -41,7 +42,7 @@ def _rows(table: Coded) -> list[Row]:
     wanted = {(axis,) for axis in range(len(sizes))} | set(edges)
     held = [each for each in found if each.variables in wanted and _is_fine(each, sizes)]
     begun = time.perf_counter()
-    model = fitted(sizes, edges, held)
+    model = fitted(JunctionTree(sizes, tuple(edges)), held)
     own = [model.records * model.marginal(each.variables) for each in held]
     seconds = time.perf_counter() - begun
     cells = [cells_in(each, read(table.records[each.name])) for each in variables]

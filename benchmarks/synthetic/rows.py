@@ -41,6 +41,7 @@ from privstats.contrib.synthetic.course import Synthetic
 from privstats.contrib.synthetic.rows import fit_of
 from privstats.intake.columns import read
 from privstats.moments.cells import cells_in
+from privstats.randomness import seeded
 
 __all__ = ["DATA", "EPSILONS", "MBI", "WAYS", "Coded", "coded_table", "course_of"]
 
@@ -145,7 +146,8 @@ def ours(table: Coded, train: NDArray[Any], epsilon: float, seed: int) -> Drawn:
     """Rows of the course."""
     course = course_of(table, epsilon, "central", 2)
     begun = time.perf_counter()
-    releases = ps.private_releases(course, table.part(train), ledger="uncharged")
+    noise = seeded(seed)  # so that the rows can be drawn again
+    releases = ps.private_releases(course, table.part(train), ledger="uncharged", rng=noise, allow_reproducible=True)
     fit, rng = fit_of(course, releases), np.random.default_rng(seed)
     rows = fit.fine_cells(fit.model.draw(len(train), rng), rng)
     return Drawn(rows.astype(np.int64), time.perf_counter() - begun)

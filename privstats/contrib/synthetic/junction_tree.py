@@ -89,6 +89,10 @@ class JunctionTree:
     def _shared(self, one: int, other: int) -> Clique:
         return tuple(sorted(set(self.cliques[one]) & set(self.cliques[other])))
 
+    def holds(self, variables: Sequence[int]) -> bool:
+        """Return whether a clique holds all these variables."""
+        return any(set(variables) <= set(clique) for clique in self.cliques)
+
     def holding(self, variables: Sequence[int]) -> int:
         """Return the smallest clique that holds these variables."""
         places = [place for place, clique in enumerate(self.cliques) if set(variables) <= set(clique)]

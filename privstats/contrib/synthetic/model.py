@@ -152,15 +152,14 @@ def systematic(groups: Codes, weights: Array, rng: np.random.Generator) -> Codes
     return out
 
 
-def fitted(sizes: tuple[int, ...], edges: Sequence[tuple[int, int]], measurements: Sequence[Measurement]) -> Model:
+def fitted(tree: JunctionTree, measurements: Sequence[Measurement]) -> Model:
     """Maximise the weighted entropy minus half the tables' squared errors in sigmas.
 
     Args:
-        sizes: cells of each variable.
-        edges: pairs of variables with a joint table.
-        measurements: noisy tables of one variable, or of an edge.
+        tree: of the model.
+        measurements: noisy tables of one variable, or of two that a clique holds.
     """
-    tree, records = JunctionTree(sizes, tuple(edges)), total(measurements)
+    records = total(measurements)
     fit = _Fit(tree, records, tuple(measurements))
     options: Any = {"maxiter": _MAX_STEPS, "maxcor": 20, "ftol": _TOLERANCE}
     solution = minimize(fit.value, fit.start, jac=True, method="L-BFGS-B", options=options)

@@ -16,7 +16,7 @@ import numpy as np
 from privstats.contrib.synthetic.cells import lump
 from privstats.contrib.synthetic.columns import Column, restored
 from privstats.contrib.synthetic.course import Pairs, Synthetic, tables_of
-from privstats.contrib.synthetic.junction_tree import Array
+from privstats.contrib.synthetic.junction_tree import Array, JunctionTree
 from privstats.contrib.synthetic.model import Codes, Model, fitted, margins, systematic
 from privstats.course.base import Releases
 from privstats.course.promise import total_of
@@ -247,9 +247,10 @@ def fit_of(course: Synthetic, releases: Releases) -> Fit:
     names = [variable.name for variable in variables]
     pairs = course.pairs(releases)
     edges = [(names.index(a), names.index(b)) for a, b in pairs]
-    held = [each for each in measurements if len(each.variables) == 1 or each.variables in edges]
-    others = [each for each in measurements if len(each.variables) == 2 and each.variables not in edges]
-    model = fitted(tuple(len(each.cells) for each in variables), edges, [*held, *margins(others)])
+    tree = JunctionTree(tuple(len(each.cells) for each in variables), tuple(edges))
+    held = [each for each in measurements if tree.holds(each.variables)]
+    others = [each for each in measurements if not tree.holds(each.variables)]
+    model = fitted(tree, [*held, *margins(others)])
     ones = {} if releases[0] is None else tables_of(releases[0])
     sigma = 0.0 if releases[0] is None else releases[0].sigma["T"]
     inside = tuple(
