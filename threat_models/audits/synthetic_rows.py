@@ -33,7 +33,7 @@ Records = Mapping[str, Sequence[Any]]
 Codes = NDArray[np.intp]
 Features = NDArray[np.float64]
 
-SHADOW, DENSITY, CLOSEST = "shadow worlds", "density of measured tables", "closest row"
+SHADOW, DENSITY, CLOSEST = "shadow worlds", "density of measured tables", "closest rows"
 _ROWS_PER_RECORD = 20
 """Rows cost nothing, and with many the sampling error of their shares vanishes."""
 
@@ -111,7 +111,7 @@ def membership(
     learner = LinearDiscriminantAnalysis(solver="lsqr", shrinkage="auto")
     learner.fit(np.vstack([out[:half], present[:half]]), np.repeat([0, 1], half))
     densities = [np.array([_density(world, own, others) for world in kind]) for kind in worlds]
-    closest = [np.array([-float((world.rows != own).sum(axis=1).mean()) for world in kind]) for kind in worlds]
+    closest = [np.array([_nearness(world.rows, own) for world in kind]) for kind in worlds]
     scores = {
         SHADOW: [np.asarray(learner.decision_function(each[half:]), np.float64) for each in (out, present)],
         DENSITY: densities,
@@ -210,6 +210,12 @@ def _with_hidden(rows: Codes, own: Codes, hidden: int) -> Features:
     """Return the shares of rows that agree in the hidden column, alone and together with each other column."""
     same = (rows == own).astype(np.float64)
     return np.asarray((same * same[:, [hidden]]).mean(axis=0))
+
+
+def _nearness(rows: Codes, own: Codes) -> float:
+    """Return minus the mean number of columns that differ, over the nearest hundredth of the rows."""
+    differing = np.sort((rows != own).sum(axis=1))
+    return -float(differing[: max(1, len(rows) // 100)].mean())
 
 
 def _density(world: _World, own: Codes, others: Codes) -> float:
