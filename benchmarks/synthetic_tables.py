@@ -24,7 +24,7 @@ def _spread(row: Row) -> str:
     return f"{row['logistic']:.3f}" + ("" if spread is None else f" ± {spread:.3f}")
 
 
-_AUTHORS, _LEARNERS = ("AIM", "MST"), ("logistic", "boosting")
+_PEERS, _LEARNERS = ("AIM", "MST"), ("logistic", "boosting")
 _ROWS: dict[str, Shown] = {
     "epsilon": lambda row: "-" if row["epsilon"] is None else f"{row['epsilon']:g}",
     "rows": "{way}",
@@ -39,7 +39,7 @@ _ROWS: dict[str, Shown] = {
 
 def _measured(name: str) -> list[Row]:
     """Every row of one table: by epsilon, then by way."""
-    ways = ("ours", "AIM", "MST", "OpenDP AIM", "OpenDP MST")
+    ways = ("ours", "AIM", "MST", "mbi AIM", "mbi MST", "OpenDP AIM", "OpenDP MST")
     found = [row for way in ways for title, rows in _titled(f"{way}: {name}, ") for row in rows]
     return sorted(found, key=lambda row: (row["epsilon"], ways.index(row["way"])))
 
@@ -65,9 +65,9 @@ def synthetic_beside() -> Cells:
     ]
     for name, _ in _titled("ends: "):
         rows = {(row["epsilon"], row["way"]): row for row in _measured(name)}
-        for epsilon in sorted({epsilon for epsilon, way in rows if way in _AUTHORS}):
+        for epsilon in sorted({epsilon for epsilon, way in rows if way in _PEERS}):
             ours = rows.get((epsilon, "ours"))
-            cells = [_less(ours, rows.get((epsilon, way)), score) for way in _AUTHORS for score in _LEARNERS]
+            cells = [_less(ours, rows.get((epsilon, way)), score) for way in _PEERS for score in _LEARNERS]
             lines.append([name, f"{epsilon:g}", *cells])
     return lines
 

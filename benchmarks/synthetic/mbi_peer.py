@@ -1,7 +1,7 @@
 """AIM and MST on coded tables in a file: ``PYTHON mbi_peer.py JOBS.npz ROWS.npz``.
 
-Needs nothing of this library. ``AIM`` and ``MST`` are the authors' mechanisms, from the folder ``mechanisms`` of a
-checkout of ``ryan112358/mbi`` (``PRIVSTATS_MBI_MECHANISMS``), for an interpreter with ``mbi``. ``OpenDP AIM`` and
+Needs nothing of this library. ``mbi AIM`` and ``mbi MST`` are the authors' mechanisms, from the folder ``mechanisms``
+of a checkout of ``ryan112358/mbi`` (``PRIVSTATS_MBI_MECHANISMS``), for an interpreter with ``mbi``. ``OpenDP AIM`` and
 ``OpenDP MST`` are OpenDP's, for an interpreter with ``opendp[mbi]``. Each runs for one curator who sees all records,
 under zero-concentrated privacy with the same rho.
 """
@@ -30,7 +30,7 @@ def main(jobs: str, out: str) -> None:
             sizes, rho, seed = given[f"sizes{place}"], float(given[f"rho{place}"]), int(given[f"seed{place}"])
             begun = time.perf_counter()
             draw = _opendp if way.startswith("OpenDP ") else _authors
-            found[f"rows{place}"] = draw(codes, sizes, rho, way.removeprefix("OpenDP "), seed)
+            found[f"rows{place}"] = draw(codes, sizes, rho, way.split()[-1], seed)
             found[f"seconds{place}"] = time.perf_counter() - begun
     np.savez(out, **found)
 

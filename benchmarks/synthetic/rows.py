@@ -3,12 +3,13 @@
     PRIVSTATS_MBI=PYTHON PRIVSTATS_MBI_MECHANISMS=FOLDER python -m benchmarks.synthetic.rows --save
 
 Raw tables of ``benchmarks.raw_tables`` and Adult, a quarter held out. Every way gets the same public cells: 32 even
-ones for a number, the twelve most frequent values of a text. "ours" is the course of three sessions. "AIM" and "MST"
-are the authors' mechanisms at the same epsilon and delta, run by one curator who sees all records, in an interpreter of
-their own with ``mbi``; the folder is ``mechanisms`` of a checkout of ``ryan112358/mbi``. OpenDP's need
-``PRIVSTATS_OPENDP_MBI``, an interpreter with ``opendp[mbi]``. Adult is ``data/adult.csv`` of the same checkout; name it
-in ``PRIVSTATS_ADULT``. "independent columns" are the real columns, each shuffled. "real rows" are the records; their
-distances are those between the held-out records and the others. What is not measured keeps its saved rows.
+ones for a number, the twelve most frequent values of a text. "ours" is the course of three sessions. The others are run
+by one curator who sees all records, at the same epsilon and delta: "AIM" and "MST" over this library's fit
+(``one_curator``); "mbi AIM" and "mbi MST", the authors' code, in an interpreter with ``mbi`` (the folder is
+``mechanisms`` of a checkout of ``ryan112358/mbi``); "OpenDP AIM" and "OpenDP MST" with ``PRIVSTATS_OPENDP_MBI``, an
+interpreter with ``opendp[mbi]``. Adult is ``data/adult.csv`` of the same checkout; name it in ``PRIVSTATS_ADULT``.
+"independent columns" are the real columns, each shuffled. "real rows" are the records; their distances are those
+between the held-out records and the others. What is not measured keeps its saved rows.
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ from sklearn.metrics import roc_auc_score
 import privstats as ps
 from benchmarks.measuring import RESULTS, Row, Tables, child, command, results, standard_error
 from benchmarks.raw_tables.sets import TABLES, code_book
+from benchmarks.synthetic.one_curator import aim, mst
 from privstats.contrib.synthetic.columns import Column, coded, schema_of
 from privstats.contrib.synthetic.course import Synthetic
 from privstats.contrib.synthetic.rows import fit_of
@@ -55,9 +57,10 @@ ADULT = os.environ.get("PRIVSTATS_ADULT", "")
 EPSILONS = (0.3, 1.0, 3.0, 10.0)
 DATA = ("adult", "fair", "health insurance", "default", "credit", "flchain", "churn")
 DELTA = 1e-6
-PEERS = ("AIM", "MST")
+CURATORS = {"AIM": aim, "MST": mst}
+AUTHORS = ("mbi AIM", "mbi MST")
 OPENDP_PEERS = ("OpenDP AIM", "OpenDP MST")
-WAYS = ("independent columns", "ours", *PEERS, *OPENDP_PEERS, "real rows")
+WAYS = ("independent columns", "ours", *CURATORS, *AUTHORS, *OPENDP_PEERS, "real rows")
 _CELLS, _TARGET, _TRIPLES, _PARTIES = 32, "target", 60, 20
 _HELD_OUT = 0.25
 _ADULT_NUMBERS = ("age", "fnlwgt", "education-num", "capital-gain", "capital-loss", "hours-per-week")
@@ -174,7 +177,11 @@ def masked_seconds(table: Coded, parties: int) -> tuple[float, float]:
 
 
 def peer(way: str, codes: Codes, sizes: Sequence[int], epsilon: float, seed: int) -> Drawn:
-    """Rows of a mechanism of one curator, in an interpreter that has it."""
+    """Rows of a mechanism of one curator; others' code runs in an interpreter that has it."""
+    if way in CURATORS:
+        begun = time.perf_counter()
+        rows = CURATORS[way](codes, sizes, rho_of(epsilon, DELTA), np.random.default_rng(seed))
+        return Drawn(rows, time.perf_counter() - begun)
     job: dict[str, Any] = {"codes0": codes, "sizes0": np.array(sizes), "way0": way, "seed0": seed}
     with tempfile.TemporaryDirectory() as folder:
         jobs, out = Path(folder) / "jobs.npz", Path(folder) / "rows.npz"
@@ -304,7 +311,7 @@ def _row(epsilon: float | None, way: str, scores: Sequence[Mapping[str, float]])
 def _options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--tables", nargs="+", default=list(DATA), help="names of raw tables, or adult")
     parser.add_argument("--epsilons", nargs="+", type=float, default=list(EPSILONS))
-    parser.add_argument("--ways", nargs="+", default=["ends", "ours", *PEERS, "masks"], help="what to measure")
+    parser.add_argument("--ways", nargs="+", default=["ends", "ours", *CURATORS, "masks"], help="what to measure")
     parser.add_argument("--seeds", type=int, default=3, help="splits of each way")
     parser.add_argument("--missing", action="store_true", help="measure only what has no saved rows")
 
@@ -329,7 +336,7 @@ def tables(chosen: argparse.Namespace) -> Tables:
             if f"ends: {name}" not in saved:
                 yield f"ends: {name}", _ends(loaded(name), splits)
     for way, epsilon, name in product(chosen.ways, epsilons, names):
-        able = way == "ours" or bool(MBI and way in PEERS) or bool(OPENDP and way in OPENDP_PEERS)
+        able = way in ("ours", *CURATORS) or bool(MBI and way in AUTHORS) or bool(OPENDP and way in OPENDP_PEERS)
         title = f"{way}: {name}, {epsilon:g}"
         if able and title not in saved and not (chosen.quick and way != "ours"):
             yield title, _way_rows(loaded(name), epsilon, way, splits)
