@@ -148,14 +148,9 @@ def persons(records: int, hazard: float, chance: np.random.Generator) -> dict[st
     return columns | {"months": np.minimum(times, leaves), "died": (times <= leaves).astype(np.float64)}
 
 
-def stretched(
-    leaving: tuple[float, float], shape: float, ratio: float, records: int, epsilon: float, width: int, runs: int
-) -> Row:
-    """Misses of an arm's and of another column's log ratio, and how often the tests of the counts reject.
-
-    Arms leave at different rates, at any time of a bin, and followed ones leave beyond the last edge.
-    """
-    schema = ps.HazardSchema(
+def two_columns(width: int, strata: ps.Categories | None = None) -> ps.HazardSchema:
+    """Return the schema of a trial's arm and age, with bins of ``width`` months."""
+    return ps.HazardSchema(
         3,
         3**0.5,
         bins=ps.Bins("months", tuple(range(0, round(FOLLOWED) + 1, width))),
@@ -163,7 +158,18 @@ def stretched(
         feature_names=("arm", "age"),
         transform=(Centre((0.5, 0.0)), Scale((0.5, 1.0)), ConstantFeature(1.0)),
         times="continuous",
+        strata=strata,
     )
+
+
+def stretched(
+    leaving: tuple[float, float], shape: float, ratio: float, records: int, epsilon: float, width: int, runs: int
+) -> Row:
+    """Misses of an arm's and of another column's log ratio, and how often the tests of the counts reject.
+
+    Arms leave at different rates, at any time of a bin, and followed ones leave beyond the last edge.
+    """
+    schema = two_columns(width)
     course = ps.Hazard.start(schema, ps.Cohort(CLIENTS, CLIENTS, 2 * records), promise(epsilon), by="arm")
     missed, told, tests = np.zeros(2), np.zeros(2), np.zeros(2)
     for run in range(runs):
@@ -232,16 +238,7 @@ def by_stratum(records: int, epsilon: float, runs: int) -> Row:
 
     The arm depends on the stratum, and arms leave at 5 % and 1 % a month.
     """
-    schema = ps.HazardSchema(
-        3,
-        3**0.5,
-        bins=ps.Bins("months", tuple(range(0, round(FOLLOWED) + 1, 6))),
-        event="died",
-        feature_names=("arm", "age"),
-        transform=(Centre((0.5, 0.0)), Scale((0.5, 1.0)), ConstantFeature(1.0)),
-        times="continuous",
-        strata=ps.Categories("site", (0, 1)),
-    )
+    schema = two_columns(6, ps.Categories("site", (0, 1)))
     course = ps.Hazard.start(schema, ps.Cohort(CLIENTS, CLIENTS, 2 * records), promise(epsilon), by="arm")
     truth, tests = np.array([0.5, AGE]), np.zeros(2)
 
@@ -271,15 +268,7 @@ def by_column(later: float, records: int, epsilon: float, runs: int) -> Row:
 
     The log ratio of age is ``later`` higher from month 12 on, that of the arm stays.
     """
-    schema = ps.HazardSchema(
-        3,
-        3**0.5,
-        bins=ps.Bins("months", tuple(range(0, round(FOLLOWED) + 1, 6))),
-        event="died",
-        feature_names=("arm", "age"),
-        transform=(Centre((0.5, 0.0)), Scale((0.5, 1.0)), ConstantFeature(1.0)),
-        times="continuous",
-    )
+    schema = two_columns(6)
     cohort = ps.Cohort(CLIENTS, CLIENTS, 2 * records)
     course = ps.Hazard.start(schema, cohort, promise(epsilon), by="arm", early_bins=SPLIT // 6)
     told, rejected = np.zeros(2), np.zeros(2)

@@ -48,10 +48,12 @@ class Readings:
     meant: Collection[str] = ()
 
     @classmethod
-    def of(cls, numbers: NDArray[np.float64], said: Sequence[str] = (), at: Any = slice(None)) -> Readings:
-        """Build readings from numbers, and from the texts and words in ``said`` (empty: none) at the places ``at``."""
-        known = {text: place for place, text in enumerate(dict.fromkeys(filter(None, said)))}
-        places = np.array([known.get(text, -1) for text in said], np.intp)[at] if said else np.full(len(numbers), -1)
+    def of(cls, numbers: NDArray[np.float64], texts: Sequence[str] = (), index: Any = slice(None)) -> Readings:
+        """Build readings from numbers and from ``texts[index]``, where an empty text stands for none."""
+        known = {text: place for place, text in enumerate(dict.fromkeys(filter(None, texts)))}
+        places = (
+            np.array([known.get(text, -1) for text in texts], np.intp)[index] if texts else np.full(len(numbers), -1)
+        )
         return cls(numbers, tuple(known), places)
 
     def take(self, places: NDArray[np.intp]) -> Readings:
@@ -81,12 +83,13 @@ class Readings:
     @property
     def texts(self) -> dict[int, str]:
         """By place, the values that are texts."""
-        return {at: self.spoken[self.places[at]] for at in np.flatnonzero(self.are_texts).tolist()}
+        return {row: self.spoken[self.places[row]] for row in np.flatnonzero(self.are_texts).tolist()}
 
     @property
     def words(self) -> dict[int, str]:
         """By place, in lower case, the words of :data:`MISSING` that values are; blanks are not included."""
-        return {at: self.spoken[self.places[at]] for at in np.flatnonzero(self.missing & (self.places >= 0)).tolist()}
+        rows = np.flatnonzero(self.missing & (self.places >= 0)).tolist()
+        return {row: self.spoken[self.places[row]] for row in rows}
 
     @property
     def missing(self) -> NDArray[np.bool_]:
@@ -141,14 +144,14 @@ def of_values(plain: Sequence[Any]) -> Readings:
     kinds = set(map(type, plain))
     if (numbers := _numbers(plain, kinds)) is not None:
         return _of_finite(numbers)
-    at = np.arange(len(plain))
+    index = np.arange(len(plain))
     if kinds <= _PLAIN:  # each different value is read once
         known = {value: place for place, value in enumerate(dict.fromkeys(plain))}
-        plain, at = list(known), np.fromiter(map(known.__getitem__, plain), np.intp, len(plain))
+        plain, index = list(known), np.fromiter(map(known.__getitem__, plain), np.intp, len(plain))
     readings = [of_number(value) if type(value) is float or is_decimal(value) else reading(value) for value in plain]
     numbers = np.array([each if isinstance(each, float) else math.nan for each in readings], np.float64)
-    said = [word_of(value) if each is None else each for each, value in zip(readings, plain, strict=True)]
-    return Readings.of(numbers[at], [text if isinstance(text, str) else "" for text in said], at)
+    texts = [word_of(value) if each is None else each for each, value in zip(readings, plain, strict=True)]
+    return Readings.of(numbers[index], [text if isinstance(text, str) else "" for text in texts], index)
 
 
 def _of_any(values: Any) -> Readings:
@@ -331,10 +334,10 @@ def alike(numbers: NDArray[np.float64], marks: Sequence[float] | NDArray[np.floa
     near = edges[nearest]
     with np.errstate(over="ignore"):  # two ends of all floats are further apart than any float
         off = np.abs(numbers - near)
-    for at in np.flatnonzero((off <= _NEAR * np.abs(near)) & (off > 0)).tolist():
-        for mark in edges[max(nearest[at] - 1, 0) : nearest[at] + 2].tolist():  # no mark lies between equal digits
-            if same(float(numbers[at])) == same(mark):
-                out[at] = mark
+    for row in np.flatnonzero((off <= _NEAR * np.abs(near)) & (off > 0)).tolist():
+        for mark in edges[max(nearest[row] - 1, 0) : nearest[row] + 2].tolist():  # no mark is between equal digits
+            if same(float(numbers[row])) == same(mark):
+                out[row] = mark
     return out
 
 

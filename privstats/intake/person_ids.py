@@ -1,30 +1,29 @@
 """Decide which person an id names, each id by itself.
 
-An id is a text or a whole number. These ids name one person:
+An id is a text or an integer. Two values name one person only if they are:
 
-- whole numbers of one value, as numbers of any type and as texts: ``7``, ``7.0``, ``"007"``, ``" +7. "``, ``"0.7e1"``,
-  ``"0x7"``, because readers of tables make that number of these texts;
-- texts that are equal without the blanks of ASCII, and zeros (U+0000), around them; bytes without such blanks are the
-  text that they are in UTF-8; a UUID is its text;
-- bytes that are no text in UTF-8, and that are equal to the last byte.
+- equal integers, as numbers of any type or as texts: ``7``, ``7.0``, ``"007"``, ``" +7. "``, ``"0.7e1"``, ``"0x7"``.
+  Readers of tables turn these texts into that number;
+- texts that are equal after ASCII blanks and zeros (U+0000) at both ends are removed. Bytes without such blanks count
+  as their UTF-8 text, a UUID as its text;
+- equal bytes that are not valid UTF-8.
 
-Nothing else joins two ids: case, spaces within and invisible characters tell persons apart, more narrowly than
-``meaning.reading``. Two persons who are taken for one move the sums by twice the promise, and so does one who is
-taken for two. An id for which either may be so is **nobody's**, whose rows are in no sum: that is sound whoever it was.
-These ids are nobody's:
+Case, inner spaces and invisible characters distinguish persons. Joining two persons, or splitting one, moves the sums
+by up to twice the guarantee. An id for which either is possible therefore names **no person**: its rows enter no sum,
+which is sound for any row. These ids name no person:
 
 - missing values, as readers of tables write them;
-- a text with U+FFFD, which stands for bytes that were lost in decoding; with a zero within; of more than 200
-  characters; not in NFC; or with another blank at an end, which may be a letter in another encoding;
-- bytes that are a text with blanks or zeros around it, for they may be the text or the bytes of a binary id;
-- a number that is not whole, or so large that its type has not every whole number below it: from 2**53 on, as float32
-  from 2**24 on;
-- dates, times and spans, which containers cut to microseconds or move between zones; truths, which are numbers in some;
-  and every other value;
-- a text that a reader of tables may take for one of these (``12.1``, ``inf``, ``True``, ``2020-01-02``, ``12:30``).
-  Such a reader gives a column one type: without this rule one text in it would turn other rows into persons' rows.
+- a text with U+FFFD, which replaces bytes lost in decoding; with an inner zero; of more than 200 characters; not in
+  NFC; or with a non-ASCII blank at an end, which may be a letter in another encoding;
+- bytes that are a text with blanks or zeros at an end: they may be that text, or a binary id;
+- a number that is no integer, or is too large for its type to hold every integer below: from 2**53 on, and from 2**24
+  on in float32;
+- dates, times and spans, which containers truncate to microseconds or move between zones; booleans, which some
+  containers store as numbers; and any other value;
+- a text that a reader of tables may convert to one of these (``12.1``, ``inf``, ``True``, ``2020-01-02``, ``12:30``).
+  Such a reader gives the column one type, so one such text could change which person other rows name.
 
-The static type of a column is public. A type that holds narrow floats, complex numbers or several values is refused.
+The static type of a column is public. A type of narrow floats, complex numbers or several values is refused.
 """
 
 from __future__ import annotations
@@ -51,17 +50,19 @@ _SPLIT = b"privstats/split/persons\0"
 _NO_IDS = re.compile(
     r"(large_|fixed_size_)?list|struct|map<|array\(|(dense|sparse)_union|torch\.(b?float|complex)", re.I
 )
-"""Static types, by their names in each library, whose values are no ids: several values, or tensors of floats."""
-_DIGITS = 53  # binary digits of a float64: from 2**53 on, one float stands for several integers
-_LONGEST_ID = 200  # the limit in registries of streams, too, so that an id names one person everywhere
+"""Names of static types, in any library, that hold no ids: several values per row, or tensors of floats."""
+# Binary digits of a float64: from 2**53 on, one float stands for several integers.
+_DIGITS = 53
+# Registries of streams have the same limit, so that an id names one person everywhere.
+_LONGEST_ID = 200
 _INTEGER = re.compile(r"[+-]?[0-9]+(\.0*)?")
-_NO_UTF8 = re.compile("[\udc80-\udcff]")  # bytes that are none in UTF-8 (PEP 383)
+_NO_UTF8 = re.compile("[\udc80-\udcff]")  # escaped bytes that are not valid UTF-8 (PEP 383)
 _GAPS = "#N/A,#N/A N/A,#NA,-1.#IND,-1.#QNAN,-NaN,-nan,1.#IND,1.#QNAN,<NA>,N/A,NA,NULL,NaN,NaT,None,n/a,nan,null"
 _NO_ID = frozenset(("", *_GAPS.split(",")))
-"""Gaps as readers of tables write them, in exactly this case: ``Null`` is a name of people."""
+"""Gaps as readers of tables write them. Case matters: ``Null`` is a surname."""
 _BLANKS = " \t\n\v\f\r\0"
 _CODED = re.compile("0x[0-9a-f]+|0b[01]+", re.IGNORECASE)
-"""Texts of which readers of tables make numbers, Arrow and DuckDB by the prefix."""
+"""Texts that readers of tables convert to numbers; Arrow and DuckDB do so by the prefix."""
 _TYPED = re.compile(
     r"""[+-]?(?:inf(?:inity)?|nan|epoch)                           # infinities, and a day of DuckDB
     | true | false | t | f | yes | no | y | n
@@ -71,20 +72,20 @@ _TYPED = re.compile(
     """,
     re.ASCII | re.DOTALL | re.IGNORECASE | re.VERBOSE,
 )
-"""Texts of which pandas, polars, Arrow or DuckDB make an infinity, truth, date or time in a column of their kind."""
+"""Texts that pandas, polars, Arrow or DuckDB convert to an infinity, boolean, date or time."""
 AMBIGUOUS = ""
-"""Returned by :func:`identity` for a text that a reader of tables may take for another value. No id is empty."""
+"""Result of :func:`identity` for a text that a reader of tables may convert to another value. No id is empty."""
 LIKE_ANOTHER = -2
-"""The code of a row whose id is such a text; other rows of nobody have -1."""
+"""The code of a row whose id is such a text. Other rows without a person have -1."""
 RULE = 2
-"""The number of this file's rule, which a registry of persons stores."""
+"""Version of this module's rule. A registry of persons stores it."""
 
 
 def identity(value: Any) -> Reading:
     """Return the person that one id names: an integer below 2**53, or a text.
 
-    None where the id names no person, and :data:`AMBIGUOUS` where a reader of tables may take it for another value.
-    The top of this module has the rule in full.
+    None if the id names no person; :data:`AMBIGUOUS` if a reader of tables may convert it to another value. The
+    module's docstring has the rule.
 
     Example:
         >>> from privstats.intake.person_ids import identity
@@ -93,7 +94,7 @@ def identity(value: Any) -> Reading:
     """
     try:
         return _identity(value)
-    except Exception:  # of its own methods: no value may stop the reading of others
+    except Exception:  # raised by the value's own methods: one value must not stop the reading of others
         return None
 
 
@@ -135,7 +136,6 @@ def first_unsure(kind: np.dtype[Any]) -> float:
 
 
 def _id_of_number(value: Any, most: float) -> float | None:
-    """A whole number below ``most``."""
     value = value.real if getattr(value, "imag", 0) == 0 else math.nan
     number = of_number(value)
     return None if number is None or number != value else _integer(number, most)
@@ -163,7 +163,7 @@ def _id_of_text(given: str) -> Reading:
 
 
 def former_identity(value: Any) -> Reading:
-    """Return the person whom a value named earlier, when U+FFFD, other blanks and exponents had no rule."""
+    """Return the person that a value names under rule 1, which had no rule for U+FFFD, other blanks and exponents."""
     if not isinstance(value, str | bytes):
         return identity(value)
     text = value if isinstance(value, str) else value.decode("utf-8", "surrogateescape")
@@ -178,12 +178,12 @@ def _integer(number: float, most: float) -> float | None:
 
 
 def persons_of(ids: Any) -> NDArray[np.intp]:
-    """Return a number per row, one for each person, ``(n,)``; -1 where an id names no person, or :data:`LIKE_ANOTHER`.
+    """Return each row's person as a code from 0 on, ``(n,)``; -1 or :data:`LIKE_ANOTHER` where an id names no person.
 
-    Large numbers are nobody's in every container, because in some a gap in the column turns integers into floats.
+    Large numbers name no person in any container, because in some a gap in the column turns integers into floats.
 
     Raises:
-        DataError: ids of another shape than ``(n,)``, or of a type that does not tell persons apart.
+        DataError: ids not of shape ``(n,)``, or of a type that does not distinguish persons.
     """
     if len(shape := getattr(ids, "shape", (0,))) != 1:
         raise DataError(
@@ -206,10 +206,10 @@ def persons_of(ids: Any) -> NDArray[np.intp]:
 
 
 def typed_ids(ids: Any) -> Any:
-    """The values of a column of ids, as ``columns.values_of`` gives them; judges its static type alone.
+    """Return the values of a column of ids, see ``columns.values_of``. Only the static type is checked.
 
     Raises:
-        DataError: the type holds narrow floats, complex numbers or several values, so that two persons may have one id.
+        DataError: the type holds narrow floats, complex numbers or several values, so two persons could share an id.
     """
     kind = getattr(ids, "dtype", getattr(ids, "type", None))
     if hasattr(ids, "__array__") or isinstance(ids, array | memoryview):
@@ -223,13 +223,13 @@ def typed_ids(ids: Any) -> Any:
 
 
 def names_of(ids: Any, rule: int = RULE) -> list[str | None]:
-    """Return the text by which each person is known where ids are stored: ``7`` for 007 and 7.0; None for nobody.
+    """Return each id's text for storage: ``7`` for 007 and 7.0; None for an id that names no person.
 
-    Two ids have one name exactly where :func:`persons_of` takes them for one person.
+    Two ids have equal texts exactly where :func:`persons_of` gives them one code.
 
     Args:
-        ids: as for :func:`persons_of`.
-        rule: :data:`RULE`, or 1: the names of an earlier version, for who entered a stream under it.
+        ids: see :func:`persons_of`.
+        rule: :data:`RULE`, or 1 for streams whose registry was started by an earlier version.
 
     Example:
         >>> from privstats.intake.person_ids import names_of
@@ -244,14 +244,14 @@ def names_of(ids: Any, rule: int = RULE) -> list[str | None]:
 
 
 def persons_held_out(ids: Any, share: float, seed: int) -> NDArray[np.bool_]:
-    """Which rows a split holds out, ``(n,)``: all of a person or none, by the seed and that person's id alone.
+    """Return which rows a split holds out, ``(n,)``: all rows of a person or none.
 
-    A row without an id is in no sum and is not held out either.
+    The seed and that person's id alone decide. A row whose id names no person is not held out.
 
     Args:
-        ids: as for :func:`persons_of`, however they are written.
-        share: about how many persons are held out.
-        seed: fixes which.
+        ids: see :func:`persons_of`.
+        share: expected share of persons held out, in [0, 1].
+        seed: selects the split.
     """
     codes, plain = persons_of(ids), typed_ids(ids)
     result, firsts = np.unique(codes, return_index=True)
@@ -262,7 +262,7 @@ def persons_held_out(ids: Any, share: float, seed: int) -> NDArray[np.bool_]:
 
 
 def _number(person: Reading, seed: int) -> float:
-    """A number in [0, 1) that follows from a person and the seed."""
+    """Return a hash of the person and the seed in [0, 1)."""
     number = isinstance(person, float)
     encoded = b"n" + struct.pack(">d", person) if number else b"t" + str(person).encode(errors="surrogatepass")
     digest = hashlib.sha256(_SPLIT + str(seed).encode() + b"\0" + encoded).digest()

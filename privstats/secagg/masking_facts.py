@@ -15,20 +15,20 @@ from privstats.secagg.keys import CLASSICAL, HYBRID
 from privstats.secagg.upload.parameters import UploadParameters
 
 RECORDED = (
-    "keys are agreed on by X25519 alone: whoever records every message and breaks X25519 later, as a large quantum "
-    "computer would, reads each party's sums, with no noise but what that party itself added"
+    "keys are agreed on by X25519 alone: an attacker who records every message and breaks X25519 later, as a large "
+    "quantum computer would, reads each party's sums, with no noise but what that party itself added"
 )
-"""What ``key_agreement = "x25519"`` does not promise; ``tests/secagg/test_recorded.py`` does it."""
+"""The attack that ``key_agreement = "x25519"`` does not stop; ``tests/secagg/test_recorded.py`` carries it out."""
 
 KEY_FACTS: Mapping[str, str] = {
     CLASSICAL: RECORDED,
-    HYBRID: "keys are agreed on by X25519 and ML-KEM-768 together: whoever records every message and breaks X25519 "
-    "later reads no party's sums; signatures are Ed25519, which count only while the study runs",
+    HYBRID: "keys are agreed on by X25519 and ML-KEM-768 together: an attacker who records every message and breaks "
+    "X25519 later reads no party's sums; signatures are Ed25519, which count only while the study runs",
 }
-"""What a plan can say of key agreement, and what each means, for the person who reviews the plan."""
+"""The meaning of each value of a plan's ``key_agreement``, for the person who reviews the plan."""
 
 _MANY = 10_000
-"""Clients from which on a plan says what their reports are in all."""
+"""Number of clients from which the facts include the total size of their reports."""
 
 
 @singledispatch
@@ -96,8 +96,8 @@ def _listing(parameters: Parameters) -> list[str]:
 def _framing(parameters: Parameters) -> list[str]:
     """Return a warning that liars within the plan can end a session, if the complete graph has too few holders.
 
-    The disputed shares need t holders in addition to max(1, c) liars, and one more where several dispute the same
-    shares, see docs/protocol.md, Dealings.
+    The disputed shares need t holders besides max(1, c) liars, and one more where several dispute the same
+    shares; docs/protocol.md, Dealings, has the count.
     """
     liars = max(1, parameters.colluders)
     if not parameters.complete or parameters.min_survivors >= parameters.threshold + liars:
@@ -150,8 +150,7 @@ def _of_split(parameters: UploadParameters) -> list[str]:
         f"{parameters.colluders} clients of the whole roster may help, because the leader picks the reports",
         *_traffic(parameters),
         *_inputs(parameters.claim is not None),
-        "a run that is said to have failed may have succeeded for who runs it: a second run over the same data is a "
-        "second release",
+        "a leader can report a failure and hold the sum: a second run over the same data is a second release",
     ]
 
 

@@ -20,6 +20,7 @@ from privstats.moments.rounds import arm_rows
 from privstats.randomness import seeded
 from privstats.schema.public_values import Published, Values
 from tests import made
+from tests.lengths import sized
 from threat_models.audits.effect_worlds import INCOMPLETE, played
 
 RANGES = dict.fromkeys("abcd", (-1.0, 1.0))
@@ -200,4 +201,4 @@ def test_blanks_of_a_file_are_missing_outcomes_from_the_plan_to_the_table(tmp_pa
 def test_nightly_the_audit_finds_no_miss_beyond_the_claim(records: int, epsilon: float) -> None:
     from threat_models.audits.effect_worlds import audit_effect_intervals
 
-    assert not audit_effect_intervals(course_of(records, epsilon), seeded(9), runs=200).violated
+    assert not audit_effect_intervals(course_of(records, epsilon), seeded(9), runs=sized(100, 200)).violated

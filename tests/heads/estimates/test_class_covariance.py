@@ -37,8 +37,9 @@ def test_noise_in_a_class_sum_counts_in_its_scatter(d, length, count, seed):
     claimed = np.square(levels).mean() * d * (d + 1) / 2  # the squared norm of a GOE matrix of that level
     assert spread / claimed < 1.5
     assert spread / claimed > 0.6 or length < 2 * d**0.5
-    error = 4 * moved.std(axis=0) / DRAWS**0.5 + 1e-9 * count
-    assert (np.abs(moved.mean(axis=0)) <= error).all()  # what the noise adds on average has been taken out
+    # Ten examples check up to 360 entries: 5.5 standard errors are exceeded by chance once in 70,000 runs.
+    error = 5.5 * moved.std(axis=0) / DRAWS**0.5 + 1e-9 * count
+    assert (np.abs(moved.mean(axis=0)) <= error).all()  # the mean effect of the noise is subtracted
 
 
 @settings(max_examples=10)
