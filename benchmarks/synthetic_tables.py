@@ -107,19 +107,9 @@ _INFERENCE: dict[str, Shown] = {
     "worlds": "{worlds}",
 }
 
-_FITS: dict[str, Shown] = {
-    "table": "{table}",
-    "measured cells": "{cells:,}",
-    "fit": "{fit}",
-    "loss": "{loss:.2f}",
-    "distance": "{distance:.3f}",
-    "seconds": "{seconds:.1f}",
-}
-
 TABLES: Tables = {
     **by_name(synthetic_rows, synthetic_beside),
     "synthetic_masks": Table("synthetic.rows", "seconds of all sessions", _MASKS),
-    "synthetic_fits": Table("synthetic.fits", "fits", _FITS),
     "synthetic_membership": Table("synthetic.attacks", "membership", _MEMBERSHIP),
     "synthetic_inference": Table("synthetic.attacks", "inference", _INFERENCE),
 }

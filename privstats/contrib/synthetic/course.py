@@ -33,9 +33,9 @@ _FEW = 3
 """Number of columns up to which all pairs are measured without a screening."""
 _MOST_COLUMNS = 60
 _SCREENED_LEVELS = 8
-_CLEARNESS, _SCREENED_CLEARNESS = 2.0, 2.0
+_CLEARNESS, _SCREENED_CLEARNESS = 3.0, 6.0
 """Records of a pair's average cell, in standard deviations of its noise."""
-_LEAST_LEVELS = 3
+_LEAST_LEVELS = 2
 _USUAL_ONES, _USUAL_SCREEN, _USUAL_LEVELS = 0.2, 0.2, 16
 
 
